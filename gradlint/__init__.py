@@ -1,0 +1,3 @@
+"""gradlint: the linter that understands autograd."""
+
+__version__ = "0.1.0"

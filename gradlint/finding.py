@@ -1,0 +1,95 @@
+"""What gradlint reports: a finding, where it is, how bad it is, and the edit that repairs it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Severity(enum.IntEnum):
+    """How sure and how bad, in the words of the catalogue; ordered, so that severities compare."""
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def parse(cls, text: str) -> Severity:
+        """The severity that `text` names; raises KeyError for any other word."""
+        return cls[text.upper()]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of a source file. Lines and columns count from 1, columns in characters; the end is exclusive."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+    @property
+    def last_line(self) -> int:
+        """The last line of which the stretch holds anything."""
+        return max(self.line, self.end_line - (self.end_column == 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that a finding speaks of: the sink, a call in between, the operation that saved."""
+
+    at: Span
+    message: str
+
+
+class Applicability(enum.Enum):
+    """Whether a fix keeps the meaning of the program but for the bug (ruff's words)."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace what stands at `at` by `content`; an insertion has an empty span, a deletion empty content."""
+
+    at: Span
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that together repair one finding."""
+
+    message: str
+    applicability: Applicability
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, told about the user's program in the user's names."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    at: Span
+    help: str = ""
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    step: int | None = None
+    hints: Mapping[str, str] = field(default_factory=dict, compare=False)  # what a fix takes from the tape
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str, str]:
+        return (self.at.path, self.at.line, self.at.column, self.code, self.message)

@@ -1,0 +1,215 @@
+"""What a rule is, and the registry of those that are there.
+
+A rule is one module of `gradlint_rules` (or of a plugin) named after its code: `GL101_constant_loss`. From the
+module come its code and name (the file's name), its page (the docstring), its severity (`SEVERITY`), its check
+(`check(paths)`) and, where one exists, its fix (`fix(finding, source)`). Being there is being registered.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+
+if TYPE_CHECKING:
+    from gradlint.tape import Tape
+
+CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
+_MODULE = re.compile(r"([A-Z]{2,}[0-9]{3})_([a-z0-9_]+)")
+PLUGIN_GROUP = "gradlint.rules"
+DOCS = "https://gradlint.readthedocs.io/rules/"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check yields: a finding before its rule's code, name and usual severity are added."""
+
+    at: Span
+    message: str
+    help: str = ""
+    related: tuple[Related, ...] = ()
+    severity: Severity | None = None
+    step: int | None = None
+    fix: Fix | None = None
+    hints: Mapping[str, str] = field(default_factory=dict)  # what only the tape knows and a fix needs
+
+
+class NoFixError(Exception):
+    """The source does not have the shape that a fix knows how to mend."""
+
+
+class FixSource(Protocol):
+    """The file of a finding, as its fix sees it: what stands where, and edits that keep all the rest as it is.
+
+    Whatever is asked for and is not there raises `NoFixError`, which ends the fix.
+    """
+
+    @property
+    def tree(self) -> ast.Module: ...
+
+    @property
+    def unit(self) -> str:
+        """One step of indentation."""
+
+    def expression(self, at: Span) -> ast.expr:
+        """The expression at exactly this place, or else the smallest around it."""
+
+    def statement(self, place: Span | ast.AST) -> ast.stmt:
+        """The innermost statement around a place or node."""
+
+    def statement_on(self, line: int) -> ast.stmt:
+        """The innermost statement on a line."""
+
+    def scope(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Module:
+        """The innermost function around a node, or the module."""
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What `node` is part of, innermost first."""
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements of the block that `statement` stands in."""
+
+    def text(self, node: ast.AST) -> str:
+        """The source of a node, in parentheses where they stand around it."""
+
+    def operand(self, node: ast.expr) -> str:
+        """The source of an expression, fit to be an operand or to have an attribute."""
+
+    def called(self, node: ast.AST) -> str:
+        """What a name or attribute stands for by the file's imports: `torch.no_grad`; "" for what is no name."""
+
+    def fresh(self, wish: str, near: ast.AST) -> str:
+        """A name like `wish` that nothing around `near` uses."""
+
+    def reference(self, name: str) -> tuple[str, tuple[Edit, ...]]:
+        """How to write the dotted `name` (`torch.amp.GradScaler`) here, and the edits that import it."""
+
+    def replace(self, node: ast.expr, content: str) -> Edit:
+        """Puts `content` in the place of an expression, in parentheses where it needs them."""
+
+    def rewrite(self, statement: ast.stmt, content: str) -> Edit:
+        """Puts `content` in the place of a statement; a comment behind it stays."""
+
+    def before_text(self, node: ast.expr | ast.stmt | ast.keyword, content: str) -> Edit:
+        """Puts `content` right before a node, on its line."""
+
+    def behind_text(self, node: ast.expr, content: str) -> Edit:
+        """Puts `content` right behind an expression and the parentheses around it, on its line."""
+
+    def replace_name(self, attribute: ast.Attribute, name: str) -> Edit:
+        """Puts another name behind the dot of `x.name`."""
+
+    def remove(self, statement: ast.stmt) -> Edit:
+        """Takes a statement out; `pass` takes its place where nothing else would be left."""
+
+    def remove_argument(self, call: ast.Call, argument: ast.expr | ast.keyword) -> Edit:
+        """Takes an argument and its comma out of a call."""
+
+    def add_argument(self, call: ast.Call, content: str) -> Edit:
+        """Adds an argument at the end of a call."""
+
+    def remove_decorator(self, decorator: ast.expr) -> Edit:
+        """Takes the line of a decorator out."""
+
+    def before(self, statement: ast.stmt, *lines: str) -> Edit:
+        """Puts lines of code before a statement, at its indentation."""
+
+    def after(self, statement: ast.stmt, *lines: str) -> Edit:
+        """Puts lines of code after a statement, at its indentation."""
+
+    def first(self, block: Sequence[ast.stmt], *lines: str) -> Edit:
+        """Puts lines of code at the head of a block, below its docstring."""
+
+    def move_before(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
+        """Moves statements, with the comments that stand right above them, before another."""
+
+    def move_after(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
+        """Moves statements, with the comments that stand right above them, behind another."""
+
+    def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edit:
+        """Puts neighbouring statements under a header: `with torch.no_grad():`."""
+
+    def unwrap(self, compound: ast.With) -> Edit:
+        """Puts the body of a `with` in its place."""
+
+
+FixFunction = Callable[[Finding, FixSource], Fix | None]
+Check = Callable[[Sequence["Tape"]], Iterator[Report]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: its place in the catalogue, the page that a user reads, and its check over the paths of one entry."""
+
+    code: str
+    name: str
+    severity: Severity
+    page: str
+    check: Check
+    module: ModuleType
+
+    @property
+    def url(self) -> str:
+        return f"{DOCS}{self.name}"
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the page, below its title."""
+        body = self.page.split("\n", 1)[-1].strip()
+        return body.split("\n\n")[0].split("\n# ")[0].replace("\n", " ")
+
+    def findings(self, paths: Sequence[Tape]) -> Iterator[Finding]:
+        """What this rule says of the tapes of one entry (one tape a path; a traced run has one)."""
+        return map(self.finding, self.check(paths))
+
+    @property
+    def fix(self) -> FixFunction | None:
+        """How the rule mends what it finds, if it can."""
+        return getattr(self.module, "fix", None)
+
+    def finding(self, report: Report) -> Finding:
+        """The finding that `report` is, under this rule's code and name."""
+        severity = self.severity if report.severity is None else report.severity
+        return Finding(
+            self.code, self.name, severity, report.message, report.at,
+            report.help, report.related, report.fix, report.step, report.hints,
+        )  # fmt: skip
+
+
+def _rule(module: ModuleType) -> Rule:
+    match = _MODULE.fullmatch(module.__name__.rpartition(".")[2])
+    assert match, f"{module.__name__} is not named CODE_name_in_words"
+    code, name = match[1], match[2].replace("_", "-")
+    assert module.__doc__, f"{module.__name__} has no page"
+    return Rule(code, name, module.SEVERITY, module.__doc__.strip() + "\n", module.check, module)
+
+
+def _modules() -> Iterator[ModuleType]:
+    from importlib import metadata  # a third of the time that `gradlint --version` would take
+
+    packages = [importlib.import_module("gradlint_rules")]
+    packages += [point.load() for point in metadata.entry_points(group=PLUGIN_GROUP)]
+    for package in packages:
+        for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            if _MODULE.fullmatch(found.name.rpartition(".")[2]):
+                yield importlib.import_module(found.name)
+
+
+@functools.cache
+def rules() -> dict[str, Rule]:
+    """Every rule by its code, in the order of the codes; refuses two rules with one code."""
+    found: dict[str, Rule] = {}
+    for module in _modules():
+        rule = _rule(module)
+        if rule.code in found:
+            raise ValueError(f"{rule.code} is defined by {found[rule.code].module.__name__} and {module.__name__}")
+        found[rule.code] = rule
+    return dict(sorted(found.items()))

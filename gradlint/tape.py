@@ -1,0 +1,478 @@
+"""The tape: what a program did with tensors, as the interpreter or the recorder wrote it down and the rules read it.
+
+*Values* form a graph. Each knows the operation that made it, the values it was computed from, where, whether autograd
+records it, and if not, why (its *cut*). *Events* stand in the order in which they happened. A tape is one path through
+one entry; a traced run is one tape.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gradlint.finding import Span
+
+
+class Cut(enum.Enum):
+    """Why a value computed from something with a gradient carries none."""
+
+    DETACH = "detach"  # .detach(), .data: same storage, no graph
+    COPY = "copy"  # .item(), .tolist(), .numpy(), float(x), torch.tensor(x): copied out of the graph
+    GRAD_MODE = "grad-mode"  # computed while grad mode was off
+    NON_DIFFERENTIABLE = "non-differentiable"  # argmax, comparisons, integer casts
+    FROZEN = "frozen"  # a leaf whose requires_grad was switched off
+    CONSTANT = "constant"  # made from nothing: torch.tensor(0.0), zeros, a Python number
+    CHECKPOINT = "checkpoint"  # reentrant checkpoint whose inputs need no gradient
+    COLLECTIVE = "collective"  # dist.all_gather
+
+
+class Kind(enum.Enum):
+    """What sort of value this is."""
+
+    OPERATION = "operation"
+    PARAMETER = "parameter"  # a parameter (or, for an unknown module, all of its parameters)
+    LEAF = "leaf"  # made to require grad by the program: requires_grad_(), torch.tensor(requires_grad=True)
+    CONSTANT = "constant"
+    DATA = "data"  # from outside, known to carry no gradient: a batch, a buffer
+    UNKNOWN = "unknown"  # from outside, assumed to carry gradient
+
+
+class DType(enum.Enum):
+    """As much of a dtype as decides whether there is a gradient."""
+
+    FLOAT = "float"
+    HALF = "half"
+    BFLOAT = "bfloat"
+    INTEGER = "integer"
+    BOOL = "bool"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_differentiable(self) -> bool:
+        return self not in (DType.INTEGER, DType.BOOL)
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    """One modification of a storage in place."""
+
+    op: str
+    at: Span
+    stack: tuple[Span, ...]
+    version: int  # the storage's version after it
+    counted: bool  # False through .data or a NumPy alias: autograd does not see it
+    order: int  # number of events on the tape when it happened
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    """Memory that tensors share. `version` counts the writes that autograd sees; `writes` has all of them."""
+
+    writes: list[Write] = field(default_factory=list)
+    version: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Module:
+    """A module, known or not: a name to show, and what it is part of."""
+
+    name: str
+    parent: Module | None = None
+
+    @property
+    def path(self) -> str:
+        """`model.encoder.0`: the names from the outermost module to this one."""
+        return self.name if self.parent is None else f"{self.parent.path}.{self.name}"
+
+    def is_within(self, other: Module) -> bool:
+        module: Module | None = self
+        while module is not None:
+            if module is other:
+                return True
+            module = module.parent
+        return False
+
+
+@dataclass(eq=False, slots=True)
+class Parameter:
+    """The identity of a parameter through all the values it has. For a library layer, one stands for all of its own."""
+
+    name: str
+    module: Module | None
+    at: Span
+
+    @property
+    def path(self) -> str:
+        return (
+            self.name if self.module is None else f"{self.module.path}.{self.name}" if self.name else self.module.path
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A tensor that an operation keeps for its backward: which, in which storage, at which version."""
+
+    value: Value
+    storage: Storage
+    version: int
+    order: int  # number of writes (counted or not) that the storage had seen
+    role: str  # "input", "other", "result"
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One node of the graph: a tensor at one moment, or a Python number or array that came from one.
+
+    `requires_grad` is what torch would say; `cut` says why it is False although an input had it True (or why the
+    value is a constant). `assumed` marks a gradient that is believed, not known (an unknown call, a parameter of the
+    function that no caller is seen to pass).
+    """
+
+    op: str
+    kind: Kind
+    inputs: tuple[Value, ...]
+    at: Span
+    stack: tuple[Span, ...] = ()
+    requires_grad: bool = False
+    assumed: bool = False
+    cut: Cut | None = None
+    cut_at: Span | None = None  # what turned grad mode off, or froze the leaf
+    cut_stack: tuple[Span, ...] = ()
+    dtype: DType = DType.UNKNOWN
+    in_torch: bool = True  # False: a Python number, list or NumPy array
+    parameter: Parameter | None = None
+    storage: Storage | None = None
+    saves: tuple[Saved, ...] = ()
+    zero_gradient: bool = False  # its derivative is zero wherever it exists
+    missing_derivative: bool = False  # autograd records it, and its backward raises
+    checkpointed: str = ""  # "reentrant" or "non-reentrant": computed inside activation checkpointing
+    autocast: str | None = None  # device type of the autocast region it was computed in
+    inference: bool = False  # an inference tensor
+    inference_at: Span | None = None  # the `inference_mode` that it was made under
+    number: object | None = None  # what a constant is, where known
+    factor: object | None = None  # of a division or product: the other number, or what identifies it
+    arguments: tuple[tuple[int | str, object], ...] = ()  # what it was given, by position (the tensor counts) or name
+    layer_at: Span | None = None  # of what a layer of an nn.Sequential gave: where that layer is made
+    text: str = ""  # the source of the expression, shortened
+    name: str = ""  # the variable or attribute it was first bound to
+    around: tuple[tuple[str, Value], ...] = ()  # of a constant: the local names with gradient where it was made
+    flags: frozenset[str] = frozenset()  # facts for single rules ("softmax", "sum-reduction", ...)
+    order: int = 0  # number of events on the tape when it was made
+    iteration: tuple[tuple[int, int], ...] = ()  # (loop, round) pairs around it, outermost first
+
+    def argument(self, *keys: int | str) -> object:
+        """What was given at the position or by the name that comes first among `keys`: a constant, a tensor, or what
+        identifies something unknown; None where nothing (or None) was given."""
+        return next((given for key in keys for name, given in self.arguments if name == key), None)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.kind is not Kind.OPERATION
+
+    @property
+    def records(self) -> bool:
+        """Whether autograd recorded an operation here (torch: `grad_fn is not None`)."""
+        return self.requires_grad and self.kind in (Kind.OPERATION, Kind.UNKNOWN)
+
+    @property
+    def title(self) -> str:
+        """How a message names this value."""
+        return self.name or self.text or self.op
+
+
+@dataclass(eq=False, slots=True)
+class Optimizer:
+    """An optimizer and the parameters it holds. `complete` is False where some of them are unknown."""
+
+    name: str
+    cls: str
+    at: Span
+    parameters: list[Value] = field(default_factory=list)
+    complete: bool = True
+    escapes: bool = False  # it is handed to code that is not in view
+
+    def holds(self, parameter: Parameter) -> bool:
+        for value in self.parameters:
+            held = value.parameter
+            if held is parameter:
+                return True
+            if (
+                held is not None
+                and not held.name
+                and held.module
+                and parameter.module
+                and parameter.module.is_within(held.module)
+            ):
+                return True
+        return False
+
+
+@dataclass(eq=False, slots=True)
+class Scaler:
+    """A GradScaler. `enabled` is None where the source does not say."""
+
+    name: str
+    at: Span
+    enabled: bool | None = True
+
+
+@dataclass(eq=False, slots=True)
+class Scheduler:
+    """A learning-rate scheduler and the optimizer that it steers, where known."""
+
+    name: str
+    at: Span
+    optimizer: Optimizer | None
+    cls: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A branch that this path took: the condition as the user wrote it, and whether it held."""
+
+    text: str
+    holds: bool
+    at: Span
+    loop: int | None = None  # the innermost loop around it
+    round: int = 0
+
+    def __str__(self) -> str:
+        return f"`{self.text}` is {'true' if self.holds else 'false'}"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Event:
+    """Something that happened, where, and in which rounds of which loops."""
+
+    at: Span
+    stack: tuple[Span, ...] = ()
+    iteration: tuple[tuple[int, int], ...] = ()
+    order: int = 0  # its position on the tape
+    text: str = ""  # the source of the expression, shortened
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Backward(Event):
+    """A loss sink. `value` is what the gradient is asked of."""
+
+    value: Value
+    sink: str = "backward"  # "backward", "autograd.grad", "training_step", "compute_loss", ...
+    scaler: Scaler | None = None
+    autocast: str | None = None
+    retain_graph: bool = False
+    create_graph: bool = False
+    inputs: tuple[Value, ...] | None = None  # autograd.grad(loss, inputs)
+    guarded: bool = False  # by `if loss.requires_grad:` or an equal condition
+    caught: bool = False  # in a `try` that swallows what torch raises
+    by_framework: bool = False  # the framework clears, scales, steps
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class ZeroGrad(Event):
+    """Gradients cleared: of an optimizer, or of parameters."""
+
+    optimizer: Optimizer | None
+    parameters: tuple[Value, ...] = ()
+    complete: bool = True  # False: some of the parameters are unknown
+    to_none: bool = True  # False: to zeros, which an optimizer still steps on
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Clip(Event):
+    """Gradients clipped (or, with `reads_only`, read) for these parameters."""
+
+    parameters: tuple[Value, ...] = ()
+    reads_only: bool = False
+    exhausted: bool = False
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class OptimizerStep(Event):
+    """`optimizer.step()`, or `scaler.step(optimizer)` where `scaler` is given."""
+
+    optimizer: Optimizer
+    scaler: Scaler | None = None
+    closure: bool = False
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Unscale(Event):
+    """`scaler.unscale_(optimizer)`."""
+
+    scaler: Scaler
+    optimizer: Optimizer | None
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class ScalerUpdate(Event):
+    """`scaler.update()`."""
+
+    scaler: Scaler
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class SchedulerStep(Event):
+    """`scheduler.step()`."""
+
+    scheduler: Scheduler
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class GradMode(Event):
+    """Grad mode entered or left. `by_call`: a bare call that nothing restores by itself."""
+
+    enabled: bool
+    by_call: bool = False
+    inference: bool = False
+    entered: bool = True
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Autocast(Event):
+    """An autocast region entered or left; `device` and `enabled` are None where unknown."""
+
+    device: str | None
+    enabled: bool | None
+    entered: bool
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class TrainMode(Event):
+    """`module.train(training)`, None where unknown; `matters`: something in the module differs between the modes."""
+
+    module: Module | None
+    training: bool | None
+    matters: bool = True
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class ModuleCall(Event):
+    """A module was called; `result` is what it gave."""
+
+    module: Module
+    result: Value | None
+    trainable: bool = True
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class InPlace(Event):
+    """A tensor was written in place: `before` became `after`."""
+
+    before: Value
+    after: Value
+    write: Write
+    raises: str = ""  # "leaf": torch refuses at once; "inference"; "out"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Kept(Event):
+    """A value with gradient was put where it outlives the iteration."""
+
+    value: Value
+    how: str  # "append", "sum", "state"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Iteration(Event):
+    """A round of a loop begins (`begins`) or ends."""
+
+    loop: int
+    round: int
+    begins: bool
+    over: str = ""  # "data", "range", "while", "epochs"; "" where unknown
+    last: bool = False
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Fact(Event):
+    """A fact that one rule asks for: `what` names it, the rest says more. One table of names: docs/tape.md."""
+
+    what: str
+    value: Value | None = None
+    module: Module | None = None
+    related: tuple[tuple[Span, str], ...] = ()
+    detail: str = ""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class End(Event):
+    """The program (or the entry) ended; `raised` names an exception that ended it."""
+
+    raised: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Tape:
+    """One path through one entry, or one traced run."""
+
+    entry: str
+    traced: bool = False
+    events: list[Event] = field(default_factory=list)
+    decisions: tuple[Decision, ...] = ()
+    complete: bool = True  # False: the analysis gave up on this path; see the gaps
+
+    def write(self, event: Event) -> None:
+        event.order = len(self.events)
+        self.events.append(event)
+
+    def backwards(self) -> Iterator[Backward]:
+        return (event for event in self.events if isinstance(event, Backward))
+
+    def optimizers(self) -> list[Optimizer]:
+        """Every optimizer that stepped or cleared, in order of first use."""
+        seen: dict[int, Optimizer] = {}
+        for event in self.events:
+            if isinstance(event, OptimizerStep | ZeroGrad) and event.optimizer:
+                seen.setdefault(id(event.optimizer), event.optimizer)
+        return list(seen.values())
+
+
+def ancestors(value: Value) -> Iterator[Value]:
+    """`value` and everything it was computed from, recorded or not; nearest first, each once."""
+    seen, pending = {id(value)}, [value]
+    for current in pending:
+        yield current
+        for source in current.inputs:
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+
+
+def graph(value: Value) -> Iterator[Value]:
+    """The part of the ancestors that a backward from `value` visits: what requires grad, as far as leaves."""
+    seen, pending = {id(value)}, [value] if value.requires_grad else []
+    for current in pending:
+        yield current
+        for source in () if current.kind is Kind.LEAF else current.inputs:
+            if source.requires_grad and id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """What a backward from `value` reaches: parameters, leaves, and values assumed to carry gradient."""
+    return (found for found in graph(value) if found.is_leaf)
+
+
+def cuts(value: Value) -> list[Value]:
+    """The first cut after the parameters on every route into `value` that carries no gradient, in source order.
+
+    A cut is a value without gradient, some input of which has one: below it the route is whole. A frozen leaf is a
+    cut by itself. Constants are not cuts: see `constants`.
+    """
+    found = []
+    for current in ancestors(value):
+        if current.requires_grad:
+            continue
+        if current.cut is Cut.FROZEN or (
+            current.cut not in (None, Cut.CONSTANT) and any(i.requires_grad for i in current.inputs)
+        ):
+            found.append(current)
+    return sorted(found, key=lambda cut: (cut.at, cut.op))
+
+
+def constants(value: Value) -> list[Value]:
+    """The fresh constants among the ancestors of `value`, in source order."""
+    found = [current for current in ancestors(value) if current.kind is Kind.CONSTANT]
+    return sorted(found, key=lambda constant: (constant.at, constant.op))
