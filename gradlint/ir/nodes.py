@@ -1,0 +1,333 @@
+"""The nodes of the IR: Python's statements and expressions, less the spellings that mean the same.
+
+Every node knows its position as (line, column, end line, end column), as `ast` gives it: lines from 1, columns in
+UTF-8 bytes from 0. `Code.span` turns it into a `Span` for those that are reported.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from gradlint.finding import Span
+from gradlint.source.parse import split_lines
+
+Position = tuple[int, int, int, int]
+LONGEST = 60  # characters of a quoted expression
+
+
+@dataclass(eq=False, slots=True)
+class Code:
+    """The file that nodes come from."""
+
+    path: str
+    text: str
+    lines: list[str] = field(default_factory=list)
+    _spans: dict[Position, Span] = field(default_factory=dict)  # every path asks for the same places again
+    _sources: dict[Position, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.lines = list(split_lines(self.text))
+
+    def span(self, at: Position) -> Span:
+        """The position in characters from 1, as findings have it."""
+        found = self._spans.get(at)
+        if found is None:
+            found = self._spans[at] = self._span(at)
+        return found
+
+    def source(self, at: Position) -> str:
+        """The source text of a node on one line, shortened."""
+        found = self._sources.get(at)
+        if found is None:
+            text = self.whole(at)
+            found = self._sources[at] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        return found
+
+    def _span(self, at: Position) -> Span:
+        line, column, end_line, end_column = at
+        return Span(self.path, line, self._character(line, column), end_line, self._character(end_line, end_column))
+
+    def whole(self, at: Position) -> str:
+        """The source text of a node on one line."""
+        line, column, end_line, end_column = at
+        if line > len(self.lines):
+            return ""
+        first = self.lines[line - 1].encode()
+        if end_line == line:
+            return first[column:end_column].decode(errors="replace")
+        middle = self.lines[line : end_line - 1]
+        last = self.lines[end_line - 1].encode()[:end_column].decode(errors="replace")
+        return " ".join(part.strip() for part in [first[column:].decode(errors="replace"), *middle, last])
+
+    def _character(self, line: int, column: int) -> int:
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return column + 1 if text.isascii() else len(text.encode()[:column].decode(errors="replace")) + 1
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    at: Position
+
+
+@dataclass(eq=False, slots=True)
+class Literal(Node):
+    value: object
+    cached: object = None  # the interpreter's value for it
+
+
+@dataclass(eq=False, slots=True)
+class Name(Node):
+    id: str
+
+
+@dataclass(eq=False, slots=True)
+class Attribute(Node):
+    target: Node
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Subscript(Node):
+    target: Node
+    index: Node
+
+
+@dataclass(eq=False, slots=True)
+class Slice(Node):
+    lower: Node | None
+    upper: Node | None
+    step: Node | None
+
+
+@dataclass(eq=False, slots=True)
+class Star(Node):
+    """`*value` in a call, a display or a target."""
+
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class Call(Node):
+    function: Node
+    args: list[Node]
+    kwargs: list[tuple[str | None, Node]]  # (None, x) is **x
+
+
+@dataclass(eq=False, slots=True)
+class Binary(Node):
+    op: str
+    left: Node
+    right: Node
+
+
+@dataclass(eq=False, slots=True)
+class Unary(Node):
+    op: str  # "-", "+", "~", "not"
+    operand: Node
+
+
+@dataclass(eq=False, slots=True)
+class Boolean(Node):
+    op: str  # "and", "or"
+    values: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Compare(Node):
+    left: Node
+    ops: list[str]
+    rights: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Conditional(Node):
+    test: Node
+    then: Node
+    otherwise: Node
+
+
+@dataclass(eq=False, slots=True)
+class Display(Node):
+    kind: str  # "list", "tuple", "set"
+    items: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class DictDisplay(Node):
+    items: list[tuple[Node | None, Node]]  # (None, x) is **x
+
+
+@dataclass(eq=False, slots=True)
+class Comprehension(Node):
+    kind: str  # "list", "set", "generator", "dict"
+    element: Node
+    value: Node | None  # of a dict
+    clauses: list[tuple[Node, Node, list[Node]]]  # target, iterable, conditions
+
+
+@dataclass(eq=False, slots=True)
+class Format(Node):
+    parts: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Walrus(Node):
+    target: Node
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class Yield(Node):
+    value: Node | None
+    delegates: bool = False  # yield from
+
+
+@dataclass(eq=False, slots=True)
+class Parameter:
+    name: str
+    default: Node | None
+    kind: str  # "positional", "keyword", "args", "kwargs"
+    annotation: Node | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Function(Node):
+    """`def` or `lambda`. The body is lowered when it is first asked for."""
+
+    name: str
+    parameters: list[Parameter]
+    decorators: list[Node]
+    source: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    code: Code
+    is_generator: bool | None = None
+    globals: frozenset[str] = frozenset()
+    nonlocals: frozenset[str] = frozenset()
+    cached: list[Node] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Class(Node):
+    name: str
+    bases: list[Node]
+    keywords: list[tuple[str | None, Node]]
+    decorators: list[Node]
+    body: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Assign(Node):
+    targets: list[Node]
+    value: Node
+    annotation: Node | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Declare(Node):
+    """`name: annotation` without a value."""
+
+    name: str
+    annotation: Node
+
+
+@dataclass(eq=False, slots=True)
+class Augment(Node):
+    target: Node
+    op: str
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class Delete(Node):
+    targets: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Expression(Node):
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class If(Node):
+    test: Node
+    then: list[Node]
+    otherwise: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class While(Node):
+    test: Node
+    body: list[Node]
+    otherwise: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class For(Node):
+    target: Node
+    iterable: Node
+    body: list[Node]
+    otherwise: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class With(Node):
+    context: Node
+    target: Node | None
+    body: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Handler:
+    types: Node | None
+    name: str | None
+    body: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Try(Node):
+    body: list[Node]
+    handlers: list[Handler]
+    otherwise: list[Node]
+    finally_: list[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Return(Node):
+    value: Node | None
+
+
+@dataclass(eq=False, slots=True)
+class Raise(Node):
+    value: Node | None
+
+
+@dataclass(eq=False, slots=True)
+class Jump(Node):
+    kind: str  # "break", "continue"
+
+
+@dataclass(eq=False, slots=True)
+class Assert(Node):
+    test: Node
+
+
+@dataclass(eq=False, slots=True)
+class Import(Node):
+    """`import a.b as c`: binds `name` to the module `module` (to its first part where there is no `as`)."""
+
+    module: str
+    name: str
+    whole: bool  # True: bind the module itself, False: its first part
+
+
+@dataclass(eq=False, slots=True)
+class ImportFrom(Node):
+    module: str
+    level: int
+    names: list[tuple[str, str]]  # (name, bound as); ("*", "*")
+
+
+@dataclass(eq=False, slots=True)
+class Match(Node):
+    subject: Node
+    cases: list[tuple[ast.pattern, list[str], Node | None, list[Node]]]  # pattern, names bound, guard, body

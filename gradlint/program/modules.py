@@ -1,0 +1,376 @@
+"""The files of a program: what an import refers to, and module names, evaluated as far as they are needed."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.machine import Frame
+from gradlint.interpret.values import (
+    Abstract,
+    Builtin,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Package,
+    Sequence,
+)
+from gradlint.ir import lower
+from gradlint.ir import nodes as ir
+from gradlint.program import registries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gradlint.interpret.machine import Machine
+
+BESIDE = -1  # in place of the level of an import: a file that was looked at because it can import this one
+LIBRARIES = frozenset(
+    [
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "numpy",
+        "scipy",
+        "pandas",
+        "sklearn",
+        "lightning",
+        "pytorch_lightning",
+        "accelerate",
+        "transformers",
+        "deepspeed",
+        "apex",
+        "tqdm",
+        "argparse",
+        "math",
+        "random",
+        "functools",
+        "itertools",
+        "collections",
+        "contextlib",
+        "dataclasses",
+        "typing",
+        "enum",
+        "copy",
+    ]
+)
+_KEPT = (Function, Class, Lib, Package, Const, Builtin)
+MOST_NEIGHBOURS = 40  # files of one folder that are looked through for what they register
+MOST_FILES = 400  # files that are analysed and looked through for it
+
+
+@dataclass(eq=False, slots=True)
+class Source:
+    """One file: its statements, and by which of them each of its names is bound."""
+
+    path: Path
+    name: str
+    code: ir.Code
+    tree: ast.Module
+    statements: list[ir.Node]
+    bindings: dict[str, list[ir.Node]] = field(default_factory=dict)
+    stars: list[ir.ImportFrom] = field(default_factory=list)
+    pending: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for statement in _bound_statements(self.statements):
+            if isinstance(statement, ir.ImportFrom) and any(name == "*" for name, _ in statement.names):
+                self.stars.append(statement)
+            for name in _names(statement):
+                self.bindings.setdefault(name, []).append(statement)
+
+    def at(self, statements: Iterator[ast.stmt]) -> list[ir.Node]:
+        """The lowered form of statements at the top of the file."""
+        lowered = {statement.at[:2]: statement for statement in self.statements}
+        places = [(statement.lineno, statement.col_offset) for statement in statements]
+        return [lowered[place] for place in places if place in lowered]
+
+    def imports(self) -> Iterator[tuple[str, int]]:
+        """What the file imports: modules, each with the level that it is relative to."""
+        for statement in self.statements:
+            if isinstance(statement, ir.Import):
+                yield statement.module, 0
+            elif isinstance(statement, ir.ImportFrom):
+                yield statement.module, statement.level
+                yield from ((f"{statement.module}.{name}".lstrip("."), statement.level) for name, _ in statement.names)
+
+
+def _is_filled(value: Abstract) -> bool:
+    """Whether other statements of a program can register something in a value."""
+    if isinstance(value, Class):
+        return "__init_subclass__" in value.namespace
+    return isinstance(value, Mapping | Sequence | Instance | Object)
+
+
+def _bound_statements(statements: list[ir.Node]) -> Iterator[ir.Node]:
+    for statement in statements:
+        yield statement
+        for block in ("body", "then", "otherwise"):
+            if not isinstance(statement, ir.Class | ir.For | ir.While):
+                yield from _bound_statements(getattr(statement, block, []))
+        for handler in getattr(statement, "handlers", ()):
+            yield from _bound_statements(handler.body)
+
+
+def _names(statement: ir.Node) -> Iterator[str]:
+    match statement:
+        case ir.Function() | ir.Class():
+            yield statement.name
+        case ir.Import():
+            yield statement.name
+        case ir.ImportFrom():
+            yield from (bound for _, bound in statement.names)
+        case ir.Assign():
+            for target in statement.targets:
+                yield from _targets(target)
+
+
+def _targets(target: ir.Node) -> Iterator[str]:
+    if isinstance(target, ir.Name):
+        yield target.id
+    elif isinstance(target, ir.Display):
+        for item in target.items:
+            yield from _targets(item)
+
+
+class Program:
+    """The files that an analysis may read, found as imports ask for them."""
+
+    def __init__(self, read: Callable[[Path], tuple[str, ast.Module] | None]) -> None:
+        self.read = read
+        self.sources: dict[Path, Source | None] = {}
+        self.frames: dict[Path, Frame] = {}
+        self.found: dict[tuple[Path, str, int], Path | None] = {}
+        self.importing = 0  # import statements that are being run
+        self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
+        self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
+        self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
+        self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
+
+    def source(self, path: Path) -> Source | None:
+        """The file at `path`, parsed; None where it cannot be."""
+        if path not in self.sources:
+            given = self.read(path)
+            self.sources[path] = None
+            if given is not None:
+                text, tree = given
+                code = ir.Code(str(path), text)
+                self.sources[path] = Source(path, path.stem, code, tree, lower.module(tree, code))
+        return self.sources[path]
+
+    def frame(self, path: Path) -> Frame | None:
+        """The scope of the module at `path`; its names are bound as they are looked up."""
+        if path not in self.frames:
+            source = self.source(path)
+            if source is None:
+                return None
+            self.frames[path] = Frame(
+                source.code, {"__name__": Const(source.name), "__file__": Const(str(path))}, source=source
+            )
+        return self.frames[path]
+
+    def reset(self) -> None:
+        """Forgets what the last path bound that another path could find different."""
+        self.unfilled.clear()
+        for frame in self.frames.values():
+            for name in [name for name, value in frame.locals.items() if not isinstance(value, _KEPT)]:
+                del frame.locals[name]
+
+    def bind(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
+        """The value of a module's name, executing the statements that bind it; None where nothing does."""
+        source = frame.source
+        if name in frame.locals:
+            return frame.locals[name]
+        if source is None:
+            return None
+        for statement in source.bindings.get(name, ()):
+            if id(statement) in source.pending:
+                continue
+            source.pending.add(id(statement))
+            imports = isinstance(statement, ir.Import | ir.ImportFrom)
+            self.importing += imports
+            try:
+                m.execute([statement], frame)
+            finally:
+                self.importing -= imports
+                source.pending.discard(id(statement))
+            if name in frame.locals:
+                if _is_filled(frame.locals[name]):
+                    self.unfilled.append((frame, name))
+                while self.unfilled and not self.importing:  # what is being imported cannot be used yet
+                    self._fill(m, *self.unfilled.pop(0))
+                return frame.locals[name]
+        for star in source.stars:
+            found = self._from_star(m, frame, star, name)
+            if found is not None:
+                return found
+        return None
+
+    def _fill(self, m: Machine, frame: Frame, name: str) -> None:
+        """Runs what registers something in the container `name` of a module, there and in the files that import it."""
+        assert frame.source is not None
+        for scope, statement in self._registering(frame, frame.source, name):
+            source = scope.source
+            if source is None or id(statement) in source.pending:
+                continue
+            source.pending.add(id(statement))
+            try:
+                m.execute([statement], scope)
+            finally:
+                source.pending.discard(id(statement))
+
+    def _registering(self, frame: Frame, source: Source, name: str) -> list[tuple[Frame, ir.Node]]:
+        key = (source.path, name)
+        if key not in self.registering:
+            names = registries.reaching(source.tree, name)
+            found = [(frame, statement) for statement in source.at(registries.filling(source.tree, names))]
+            held = frame.locals[name]
+            is_open = isinstance(held, Instance | Class) or not getattr(held, "items", True)
+            for beside in self._importers(source, names) if is_open else ():
+                scope = self.frame(beside.path)
+                if scope is not None:
+                    found += [(scope, statement) for statement in beside.at(registries.filling(beside.tree, names))]
+            self.registering[key] = found
+        return self.registering[key]
+
+    def _importers(self, source: Source, names: frozenset[str]) -> Iterator[Source]:
+        """The other files that import `source` and speak of `names`: those beside it, and those that are analysed."""
+        beside = neighbours(source.path)
+        candidates = dict.fromkeys([*beside, *self.analysed[:MOST_FILES]])
+        self.edges.setdefault(source.path, {}).update({(str(path), BESIDE): path for path in candidates})
+        for path in candidates:
+            if path != source.path and self._mentions(path, names):
+                other = self.source(path)
+                if other is not None and any(self.resolve(path, *origin) == source.path for origin in other.imports()):
+                    yield other
+
+    def _mentions(self, path: Path, names: frozenset[str]) -> bool:
+        known = self.sources.get(path)
+        try:
+            text = known.code.text if known is not None else path.read_text(errors="replace")
+        except OSError:
+            return False
+        return any(name in text for name in names)
+
+    def _from_star(self, m: Machine, frame: Frame, star: ir.ImportFrom, name: str) -> Abstract | None:
+        path = self.resolve(Path(frame.code.path), star.module, star.level)
+        scope = self.frame(path) if path is not None else None
+        if scope is None or name.startswith("_") or scope is frame or id(star) in m.session.importing:
+            return None
+        m.session.importing.add(id(star))
+        try:
+            return self.bind(m, scope, name)
+        finally:
+            m.session.importing.discard(id(star))
+
+    # imports
+
+    def resolve(self, importer: Path, module: str, level: int) -> Path | None:
+        """The file that a module name refers to from `importer`, or None for a library."""
+        key = (importer.parent, module, level)
+        if key not in self.found:
+            self.found[key] = resolve(importer, module, level)
+        self.edges.setdefault(importer, {})[module, level] = self.found[key]
+        return self.found[key]
+
+    def imported(self, frame: Frame, module: str, level: int) -> Abstract:
+        """The module that `import module` binds."""
+        path = self.resolve(Path(frame.code.path), module, level)
+        scope = self.frame(path) if path is not None else None
+        return Lib(module) if scope is None else Package(module, scope)
+
+    def member(self, m: Machine, frame: Frame, module: str, level: int, name: str) -> Abstract:
+        """What `from module import name` binds."""
+        importer = Path(frame.code.path)
+        path = self.resolve(importer, module, level)
+        scope = self.frame(path) if path is not None else None
+        if scope is None:
+            below = self.resolve(importer, f"{module}.{name}" if module else name, level)
+            scope = self.frame(below) if below is not None else None
+            if scope is not None:
+                return Package(name, scope)
+            dots = "." * level
+            return Lib(f"{dots}{module}.{name}") if module else Lib(f"{dots}{name}")
+        if scope is not frame:
+            found = self.bind(m, scope, name)
+            if found is not None:
+                return found
+        below = self.resolve(importer, f"{module}.{name}" if module else name, level)
+        inner = self.frame(below) if below is not None else None
+        return Package(name, inner) if inner is not None else m.session.missing(scope, name)
+
+    def submodule(self, package: Package, name: str) -> Abstract | None:
+        """`package.name` where it is a file of the package."""
+        path = Path(package.scope.code.path)
+        below = self.resolve(path, name, 1) if path.name == "__init__.py" else None
+        scope = self.frame(below) if below is not None else None
+        return Package(f"{package.name}.{name}", scope) if scope is not None else None
+
+    def star(self, m: Machine, frame: Frame, module: str, level: int) -> None:
+        """`from module import *` in a script: its names are looked up when they are used."""
+        if frame.source is not None:
+            return
+        path = self.resolve(Path(frame.code.path), module, level)
+        scope = self.frame(path) if path is not None else None
+        if scope is not None and scope.source is not None:
+            for name in scope.source.bindings:
+                if not name.startswith("_"):
+                    found = self.bind(m, scope, name)
+                    if found is not None:
+                        frame.locals[name] = found
+        elif module.startswith("torch"):
+            m.session.stars.append(module)
+
+
+def neighbours(path: Path) -> list[Path]:
+    """The files beside a file that can fill its registries."""
+    return sorted(path.parent.glob("*.py"))[:MOST_NEIGHBOURS]
+
+
+def resolve(importer: Path, module: str, level: int) -> Path | None:
+    """The file that an import means, by what is on disk."""
+    if level == BESIDE:
+        return Path(module)
+    parts = module.split(".") if module else []
+    if level:
+        base = importer.parent
+        for _ in range(level - 1):
+            base = base.parent
+        return _below(base, parts)
+    if not parts or parts[0] in LIBRARIES:
+        return None
+    root = importer.parent
+    if not (root / "__init__.py").is_file() or parts[0] not in sys.stdlib_module_names:
+        found = _below(root, parts)
+        if found is not None and found != importer:
+            return found
+    if parts[0] in sys.stdlib_module_names:
+        return None
+    while (root / "__init__.py").is_file() and root.parent != root:
+        root = root.parent
+        found = _below(root, parts)
+        if found is not None:
+            return found
+    for base in [root.parent, root.parent.parent]:
+        for candidate in (base, base / "src"):
+            if (candidate / parts[0] / "__init__.py").is_file():
+                return _below(candidate, parts)
+    return None
+
+
+def _below(base: Path, parts: list[str]) -> Path | None:
+    return _file(base.joinpath(*parts)) if parts else _file(base)
+
+
+def _file(stem: Path) -> Path | None:
+    if stem.name and (single := stem.parent / f"{stem.name}.py").is_file():
+        return single
+    package = stem / "__init__.py"
+    return package if package.is_file() else None

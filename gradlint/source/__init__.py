@@ -1,0 +1,1 @@
+"""Source files: which to check, which can matter, and their text and tree."""

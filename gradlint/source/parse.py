@@ -1,0 +1,93 @@
+"""From the bytes of a file to its text and tree, or to the reason why it has none."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import re
+import tokenize
+import warnings
+from dataclasses import dataclass
+
+from gradlint.finding import Span
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")  # what Python takes for a line; str.splitlines breaks at \f, too
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxFault:
+    """Why a file has no tree, and where."""
+
+    at: Span
+    message: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text and tree of a file that parses."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @functools.cached_property
+    def lines(self) -> tuple[str, ...]:
+        return split_lines(self.text)
+
+    def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.excepthandler) -> Span:
+        """Where `node` stands, in characters (Python's parser counts bytes)."""
+        end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return Span(
+            self.path,
+            node.lineno,
+            self._column(node.lineno, node.col_offset),
+            end_line,
+            self._column(end_line, end_offset),
+        )
+
+    def _column(self, line: int, offset: int) -> int:
+        text = self.lines[line - 1]
+        return offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="replace")) + 1
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """The lines of a program as Python counts them, without their ends."""
+    lines = [line.rstrip("\r\n") for line in _LINE.findall(text)]
+    return tuple(lines[:-1] if len(lines) > 1 and not lines[-1] else lines)
+
+
+def decode(path: str, content: bytes) -> str | SyntaxFault:
+    """The text of a file by its byte order mark or coding comment (PEP 263); line ends stay as they are."""
+    try:
+        return content.decode(encoding_of(content))
+    except SyntaxError as error:
+        return SyntaxFault(Span(path, 1, 1, 1, 1), str(error.msg))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return SyntaxFault(Span(path, line, 1, line, 1), f"not valid {error.encoding}: {error.reason}")
+
+
+def encoding_of(content: bytes) -> str:
+    """The encoding that a file declares; raises SyntaxError for one that does not exist."""
+    return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+
+
+def parse(path: str, text: str) -> Source | SyntaxFault:
+    """The tree of a program, or what its syntax error is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape in the user's program is not ours to print
+            return Source(path, text, ast.parse(text))
+    except SyntaxError as error:
+        return SyntaxFault(_place(path, error), error.msg)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return SyntaxFault(Span(path, 1, 1, 1, 1), str(error) or "too deeply nested for Python's parser")
+
+
+def _place(path: str, error: SyntaxError) -> Span:
+    line, column = error.lineno or 1, max(error.offset or 1, 1)
+    end_line, end_column = error.end_lineno or line, error.end_offset or column
+    if (end_line, end_column) < (line, column):  # an end of 0 or -1 means that Python does not know it
+        end_line, end_column = line, column
+    return Span(path, line, column, end_line, end_column)
