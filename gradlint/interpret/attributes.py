@@ -1,0 +1,280 @@
+"""Attributes: where each kind of value looks for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.calls import call_unknown
+from gradlint.interpret.expressions import derived
+from gradlint.interpret.machine import ATTRIBUTE, handles
+from gradlint.interpret.registry import GUESSES, MethodHandler, canonical, find_attribute, find_method
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Package,
+    Range,
+    Sequence,
+    Super,
+    Tensor,
+    Unknown,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def method(receiver: Abstract, cls: str, name: str) -> Builtin | None:
+    """A method of the library's model, bound to its receiver."""
+    handler = find_method(cls, name)
+    if handler is None:
+        return None
+    found = handler
+    return Builtin(f"{cls}.{name}", lambda m, call: found(m, receiver, call))
+
+
+@handles(ATTRIBUTE, Tensor)
+def of_tensor(m: Machine, tensor: Tensor, name: str, at: Call) -> Abstract | None:
+    if name in tensor.attrs:
+        return tensor.attrs[name]
+    handler = find_attribute("torch.Tensor", name)
+    if handler is not None:
+        return handler(m, tensor, at)
+    return method(tensor, "torch.Tensor", name) or _any_method(m, tensor, "torch.Tensor", name)
+
+
+def _any_method(m: Machine, receiver: Abstract, cls: str, name: str) -> Abstract | None:
+    """A method that only the class's catch-all knows (`torch.Tensor.*`)."""
+    handler = find_method(cls, "*")
+    if handler is None or name.startswith("__"):
+        return None
+    found = handler
+
+    def run(machine: Machine, call: Call) -> Abstract:
+        call.name = name
+        return found(machine, receiver, call)
+
+    return Builtin(f"{cls}.{name}", run)
+
+
+@handles(ATTRIBUTE, Sequence)
+def of_sequence(m: Machine, sequence: Sequence, name: str, at: Call) -> Abstract | None:
+    return method(sequence, sequence.kind, name)
+
+
+@handles(ATTRIBUTE, Mapping)
+def of_mapping(m: Machine, mapping: Mapping, name: str, at: Call) -> Abstract | None:
+    return method(mapping, "dict", name) or mapping.items.get(name)
+
+
+@handles(ATTRIBUTE, Const)
+def of_constant(m: Machine, constant: Const, name: str, at: Call) -> Abstract | None:
+    found = method(constant, type(constant.value).__name__, name)
+    return found or Unknown(m.symbol(constant).derive(("attribute", name), name), data=True)
+
+
+@handles(ATTRIBUTE, Lib)
+def of_library(m: Machine, library: Lib, name: str, at: Call) -> Abstract | None:
+    full = f"{library.name}.{name}"
+    if name == "__name__":
+        return Const(library.name.rpartition(".")[2])
+    handler = find_attribute(canonical(library.name), name)
+    if handler is not None:
+        return handler(m, library, at)
+    return Lib(canonical(full))
+
+
+@handles(ATTRIBUTE, Package)
+def of_package(m: Machine, package: Package, name: str, at: Call) -> Abstract | None:
+    found = m.session.program.bind(m, package.scope, name)
+    return found if found is not None else m.session.program.submodule(package, name)
+
+
+@handles(ATTRIBUTE, Function)
+def of_function(m: Machine, function: Function, name: str, at: Call) -> Abstract | None:
+    if name in function.attrs:
+        return function.attrs[name]
+    return Const(function.name) if name in ("__name__", "__qualname__") else NONE if name == "__doc__" else None
+
+
+@handles(ATTRIBUTE, Builtin)
+def of_builtin(m: Machine, builtin: Builtin, name: str, at: Call) -> Abstract | None:
+    return m.attribute(builtin.wraps, name, at) if builtin.wraps is not None else None
+
+
+@handles(ATTRIBUTE, Bound)
+def of_bound(m: Machine, bound: Bound, name: str, at: Call) -> Abstract | None:
+    return bound.receiver if name == "__self__" else m.attribute(bound.function, name, at)
+
+
+@handles(ATTRIBUTE, Range)
+def of_range(m: Machine, value: Range, name: str, at: Call) -> Abstract | None:
+    return getattr(value, name) if name in ("start", "stop", "step") else None
+
+
+def bound_member(m: Machine, member: Abstract, receiver: Abstract, cls: Abstract, at: Call) -> Abstract:
+    """What looking up `member` on an object gives: a bound method, a property's value, the member itself."""
+    if isinstance(member, Function):
+        return Bound(member, receiver)
+    if isinstance(member, Builtin) and member.wraps is not None:
+        return Bound(member, receiver)
+    if isinstance(member, Object):
+        if member.cls == "builtins.property":
+            getter = member.state.get("get")
+            return m.invoke(getter, [receiver], at) if isinstance(getter, Abstract) else m.unknown(at.name)
+        if member.cls == "builtins.staticmethod":
+            inner = member.state.get("function")
+            return inner if isinstance(inner, Abstract) else member
+        if member.cls == "builtins.classmethod":
+            inner = member.state.get("function")
+            return Bound(inner, cls) if isinstance(inner, Abstract) else member
+    return member
+
+
+@handles(ATTRIBUTE, Instance)
+def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract | None:
+    if name in instance.attrs:
+        return instance.attrs[name]
+    if name == "__class__":
+        return instance.cls
+    if name == "__dict__":
+        return Mapping(instance.attrs)
+    found = _in_lineage(m, instance, instance.cls, instance.cls.lineage(), name, at)
+    if found is not None:
+        return found
+    hook = m.session.member_of(instance.cls, "__getattr__")
+    if hook is not None and not name.startswith("__"):
+        return m.invoke(hook, [instance, Const(name)], at)
+    override = m.overrides.get((m.symbol(instance), f"attribute:{name}"))
+    if override is not None:
+        return override
+    if name.startswith("__") and not instance.cls.has_unknown_base:
+        return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
+    return None
+
+
+def _in_lineage(
+    m: Machine, receiver: Abstract, cls: Class, lineage: list[Class | Lib | Unknown], name: str, at: Call
+) -> Abstract | None:
+    for entry in lineage:
+        if isinstance(entry, Class):
+            if name in entry.namespace:
+                return bound_member(m, entry.namespace[name], receiver, cls, at)
+        elif isinstance(entry, Lib):
+            base = canonical(entry.name)
+            handler = find_attribute(base, name)
+            if handler is not None:
+                return handler(m, receiver, at)
+            known = method(receiver, base, name)
+            if known is not None:
+                return known
+    return None
+
+
+@handles(ATTRIBUTE, Class)
+def of_class(m: Machine, cls: Class, name: str, at: Call) -> Abstract | None:
+    if name == "__name__":
+        return Const(cls.name)
+    for entry in cls.lineage():
+        if isinstance(entry, Class) and name in entry.namespace:
+            return _taken(m, cls, name, _class_member(cls, entry.namespace[name]), at)
+        if isinstance(entry, Lib):
+            handler = find_method(canonical(entry.name), f"class.{name}")
+            if handler is not None:
+                return _of_class(name, handler, cls)
+            own = find_method(canonical(entry.name), name)
+            if own is not None:
+                return _unbound(name, own)
+    return None
+
+
+def _class_member(cls: Class, member: Abstract) -> Abstract:
+    """A member of a class as the class itself has it."""
+    inner = member.state.get("function") if isinstance(member, Object) else None
+    if isinstance(member, Object) and isinstance(inner, Abstract):
+        if member.cls == "builtins.staticmethod":
+            return inner
+        if member.cls == "builtins.classmethod":
+            return Bound(inner, cls)
+    return member
+
+
+def _taken(m: Machine, cls: Class, name: str, member: Abstract, at: Call) -> Abstract:
+    """`member`, or what a library base makes of its being taken from the class (`MyFunction.forward`)."""
+    for base in cls.libraries():
+        handler = find_method(canonical(base), f"taken.{name}")
+        if handler is not None:
+            return handler(m, cls, Call(at.name, [member], {}, at.node, at.frame))
+    return member
+
+
+def _of_class(name: str, handler: MethodHandler, cls: Class) -> Builtin:
+    """A method that the library's model has for the class itself (`Function.apply`)."""
+    return Builtin(name, lambda machine, call: handler(machine, cls, call))
+
+
+def _unbound(name: str, handler: MethodHandler) -> Builtin:
+    """A method taken from its class: the receiver is the first argument."""
+    return Builtin(name, lambda machine, call: handler(machine, call.args[0], _rest(call)) if call.args else NONE)
+
+
+def _rest(call: Call) -> Call:
+    return Call(call.name, call.args[1:], call.kwargs, call.node, call.frame, call.open)
+
+
+@handles(ATTRIBUTE, Super)
+def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
+    receiver = value.receiver
+    cls = receiver.cls if isinstance(receiver, Instance) else receiver
+    if not isinstance(cls, Class):
+        return None
+    lineage = cls.lineage()
+    behind = lineage[lineage.index(value.owner) + 1 :] if value.owner in lineage else []
+    found = _in_lineage(m, receiver, cls, behind, name, at)
+    if found is not None:
+        return found
+    if name in ("__init__", "__setattr__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
+        return Builtin(name, lambda _machine, _call: NONE)
+    return Builtin(
+        name, lambda machine, call: call_unknown(machine, machine.symbol(receiver).derive(("super", name), name), call)
+    )
+
+
+@handles(ATTRIBUTE, Object)
+def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
+    if name in made.attrs:
+        return made.attrs[name]
+    handler = find_attribute(made.cls, name)
+    if handler is not None:
+        return handler(m, made, at)
+    found = method(made, made.cls, name) or _any_method(m, made, made.cls, name)
+    if found is not None:
+        return found
+    return Lib(made.cls) if name == "__class__" else None
+
+
+@handles(ATTRIBUTE, Unknown)
+def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
+    """An attribute of something unknown: what was assigned to it, what tensors and optimizers have, or a part of it."""
+    override = m.overrides.get((unknown.symbol, f"attribute:{name}"))
+    if override is not None:
+        return override
+    if unknown.type == "str":
+        return method(unknown, "str", name) or derived(m, unknown, "attribute", name, at.node, at.frame)
+    for guess in GUESSES:
+        found = guess(m, unknown, name, at)
+        if found is not None:
+            return found
+    known = method(unknown, "unknown", name)
+    if known is not None:
+        return known
+    return derived(m, unknown, "attribute", name, at.node, at.frame)

@@ -1,0 +1,359 @@
+"""Calls: of functions of the program, of classes, of the library's model, of things unknown; and `with`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import tensors
+from gradlint.interpret.gaps import Gap, GiveUp
+from gradlint.interpret.machine import CALL, MAX_DEPTH, MAX_RECURSION, Frame, Raised, handles
+from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, tell
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Package,
+    Range,
+    Sequence,
+    Super,
+    Symbol,
+    Tensor,
+    Unknown,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+from gradlint.ir.lower import body
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+@handles(CALL, Function)
+def call_function(m: Machine, function: Function, call: Call) -> Abstract:
+    """Runs a function of the program; a generator function waits until it is iterated."""
+    statements = body(function.node)
+    frame = Frame(function.node.code, bind_arguments(m, function, call), function.scope, function=function)
+    if function.node.is_generator:
+        return Object("builtins.generator", call.frame.span(call.node), {"frame": frame, "function": function})
+    return run(m, function, frame, statements, call)
+
+
+def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node], call: Call) -> Abstract:
+    """The body of a function, within the bounds on depth and recursion."""
+    if m.running.count(function.node) >= MAX_RECURSION:
+        m.gap("recursion", call.frame.span(call.node), function.name)
+        return m.unknown(f"{function.name}()")
+    if len(m.running) >= MAX_DEPTH:
+        m.gap("depth", call.frame.span(call.node), function.name)
+        return m.unknown(f"{function.name}()")
+    m.running.append(function.node)
+    m.frames.append(frame)
+    outside, m.where = m.where, (*m.where, call.frame.span(call.node))
+    m.executed.add(function.node)
+    try:
+        signal = m.execute(statements, frame)
+    finally:
+        m.where = outside
+        m.running.pop()
+        m.frames.pop()
+    return signal.value if signal is not None else NONE
+
+
+def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abstract]:
+    """The parameters of a function by name, as the call gives them; what is not given and has no default is unknown."""
+    bound: dict[str, Abstract] = {}
+    args, kwargs = list(call.args), dict(call.kwargs)
+    for parameter in function.node.parameters:
+        if parameter.kind == "args":
+            bound[parameter.name] = Sequence("tuple", args, call.open)
+            args = []
+        elif parameter.kind == "kwargs":
+            bound[parameter.name] = Mapping(dict(kwargs), call.open)
+            kwargs = {}
+        elif parameter.kind == "positional" and args:
+            bound[parameter.name] = args.pop(0)
+        elif parameter.name in kwargs:
+            bound[parameter.name] = kwargs.pop(parameter.name)
+        elif parameter.name in function.defaults and not call.open:
+            bound[parameter.name] = function.defaults[parameter.name]
+        else:
+            bound[parameter.name] = m.session.parameter(m, function, parameter)
+    return bound
+
+
+@handles(CALL, Bound)
+def call_bound(m: Machine, bound: Bound, call: Call) -> Abstract:
+    return m.call(
+        bound.function, Call(call.name, [bound.receiver, *call.args], call.kwargs, call.node, call.frame, call.open)
+    )
+
+
+@handles(CALL, Builtin)
+def call_builtin(m: Machine, builtin: Builtin, call: Call) -> Abstract:
+    return builtin.run(m, call)
+
+
+@handles(CALL, Lib)
+def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
+    """A function or constructor of a library: its handler, or what the fallbacks make of it."""
+    call.name = canonical(function.name)
+    handler = FUNCTIONS.get(call.name)
+    if handler is not None:
+        return handler(m, call)
+    for ask in FALLBACKS:
+        found = ask(m, call)
+        if found is not None:
+            return found
+    return call_unknown(m, m.session.library_symbol(call.name), call)
+
+
+def call_method(m: Machine, receiver: Abstract, cls: str, name: str, call: Call) -> Abstract | None:
+    """A method of a library class, or None where the model has none of that name."""
+    handler = find_method(cls, name)
+    return None if handler is None else handler(m, receiver, call)
+
+
+@handles(CALL, Unknown)
+def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
+    if function.data and function.origin is None and function.type != "module":
+        known = m.overrides.get((function.symbol, "call"))
+        return known or Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+    return call_unknown(m, function.symbol, call)
+
+
+def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
+    """A call of something unknown: it is assumed to carry gradient, from parameters of its own."""
+    node, frame = call.node, call.frame
+    inputs = tensors.sources(m, call.values, node, frame)
+    tell("unknown call", m, symbol, call)
+    own = tensors.leaf(m, symbol, node, frame)
+    made = tensors.operation(m, "call", [*inputs, own], node, frame)
+    made.storage = tape.Storage()
+    made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
+    result = Unknown(Symbol(call.frame.text(node)))
+    result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
+    m.nodes[result.symbol] = made
+    m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
+    return result
+
+
+def _module_of(own: tape.Value) -> tape.Module:
+    assert own.parameter is not None
+    assert own.parameter.module is not None
+    return own.parameter.module
+
+
+def _asked(m: Machine, call: Call) -> object:
+    return ("call", tuple(m.symbol(arg) for arg in call.args), tuple(sorted(call.kwargs)))
+
+
+@handles(CALL, Class)
+def instantiate(m: Machine, cls: Class, call: Call) -> Abstract:
+    """A new object of a class of the program."""
+    for base in cls.libraries():
+        maker = METHODS.get((canonical(base), "__new__"))
+        if maker is not None:
+            made = maker(m, cls, call)
+            if not isinstance(made, Instance) or "member" in made.state:
+                return made
+            break
+    at = call.frame.span(call.node)
+    instance = Instance(cls, symbol=None, at=at)
+    prepare(m, instance)
+    m.note("new", cls.name, at)
+    initialise(m, instance, call)
+    return instance
+
+
+def prepare(m: Machine, instance: Instance) -> None:
+    """Gives an object of a torch module class its place among modules."""
+    if any(_is_module(base) for base in instance.cls.libraries()):
+        instance.module = tape.Module(f"<{instance.cls.name}>")
+
+
+def _is_module(base: str) -> bool:
+    from gradlint.interpret.registry import is_a
+
+    return is_a(canonical(base), "torch.nn.Module")
+
+
+def initialise(m: Machine, instance: Instance, call: Call) -> None:
+    """Runs `__init__`: the program's own, that of a dataclass, or that of a library base."""
+    for position, cls in enumerate(instance.cls.lineage()):
+        if isinstance(cls, Class):
+            own = cls.namespace.get("__init__")
+            if own is not None:
+                m.invoke(own, [instance, *call.args], call, **call.kwargs)
+                return
+            if cls.dataclass:
+                _fill_dataclass(m, instance, call)
+                return
+        elif isinstance(cls, Lib):
+            handler = find_method(canonical(cls.name), "__init__")
+            if handler is not None:
+                handler(m, instance, call)
+                return
+        elif position:
+            return
+
+
+def _fill_dataclass(m: Machine, instance: Instance, call: Call) -> None:
+    args = list(call.args)
+    fields: dict[str, Abstract | None] = {}
+    for cls in reversed(instance.cls.lineage()):
+        if isinstance(cls, Class):
+            fields.update({name: default for name, (default, _) in cls.annotations.items()})
+    for name, default in fields.items():
+        if isinstance(default, Object) and default.cls == "dataclasses.field" and default.state.get("init") is False:
+            instance.attrs[name] = _field_default(m, default, call, name)
+        elif args:
+            instance.attrs[name] = args.pop(0)
+        elif name in call.kwargs:
+            instance.attrs[name] = call.kwargs[name]
+        elif default is not None and not call.open:
+            instance.attrs[name] = _field_default(m, default, call, name)
+        else:
+            instance.attrs[name] = m.unknown(name)
+    hook = m.session.member_of(instance.cls, "__post_init__")
+    if hook is not None:
+        m.invoke(hook, [instance], call)
+
+
+def _field_default(m: Machine, default: Abstract, call: Call, name: str) -> Abstract:
+    if isinstance(default, Object) and default.cls == "dataclasses.field":
+        factory = default.state.get("factory")
+        if isinstance(factory, Abstract):
+            return m.invoke(factory, [], call)
+        given = default.state.get("default")
+        return given if isinstance(given, Abstract) else m.unknown(name)
+    return default
+
+
+@handles(CALL, Instance)
+def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
+    """`__call__` of an object; of a torch module, its `forward`."""
+    own = m.session.member_of(instance.cls, "__call__")
+    if own is not None:
+        return m.invoke(own, [instance, *call.args], call, **call.kwargs)
+    forward = m.session.member_of(instance.cls, "forward") or instance.attrs.get("forward")
+    if forward is not None:
+        args = call.args if "forward" in instance.attrs else [instance, *call.args]
+        result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open))
+        if instance.module is not None:
+            made = tensors.sources(m, [result], call.node, call.frame)
+            at = call.frame.span(call.node)
+            m.emit(tape.ModuleCall(at=at, module=instance.module, result=made[0] if made else None))
+        return _hooked(m, instance, result, call)
+    for base in instance.cls.libraries():
+        handler = find_method(canonical(base), "__call__")
+        if handler is not None:
+            return handler(m, instance, call)
+    return call_unknown(m, m.symbol(instance), call)
+
+
+def _hooked(m: Machine, module: Instance | Object, result: Abstract, call: Call) -> Abstract:
+    """What a module gives after its forward hooks: theirs, where they return something."""
+    for hook, takes_kwargs in module.state.get("forward-hooks", ()):
+        kwargs = [Mapping(dict(call.kwargs))] if takes_kwargs else []
+        given = m.invoke(hook, [module, Sequence("tuple", list(call.args)), *kwargs, result], call)
+        if not isinstance(given, Const | Unknown):
+            result = given
+    return result
+
+
+@handles(CALL, Object)
+def call_object(m: Machine, made: Object, call: Call) -> Abstract:
+    handler = find_method(made.cls, "__call__")
+    if handler is not None:
+        return _hooked(m, made, handler(m, made, call), call)
+    return call_unknown(m, m.symbol(made), call)
+
+
+@handles(CALL, Const, Sequence, Mapping, Range, Tensor, Package, Super)
+def call_other(m: Machine, value: Abstract, call: Call) -> Abstract:
+    """What cannot be called, or is a name bound to something the analysis lost."""
+    return m.unknown(call.frame.text(call.node))
+
+
+class _Unwound(Exception):
+    """Leaves a generator that is not resumed."""
+
+
+def run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call) -> None:
+    """Runs a generator; each value that it yields goes to `visit` before it goes on."""
+    frame, function = generator.state["frame"], generator.state["function"]
+
+    outside = list(m.loops)
+
+    def on_yield(value: Abstract) -> Abstract:
+        inside, m.loops = m.loops, list(outside)  # what is done with a value is no part of the generator's own loops
+        try:
+            if visit(value):
+                raise _Unwound
+        finally:
+            m.loops = inside
+        return NONE
+
+    frame.on_yield = on_yield
+    frame.wanted = outside[-1].rounds if outside else 0
+    with contextlib.suppress(_Unwound):
+        run(m, function, frame, body(function.node), call)
+
+
+def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None], call: Call) -> None:
+    """`with context as entered: inside(entered)`."""
+    if isinstance(context, Lib):
+        tell("discarded", m, context, call.node, call.frame)  # with torch.no_grad: …
+    if isinstance(context, Object) and context.cls == "contextlib.generator":
+        _run_context_function(m, context, inside, call)
+        return
+    if isinstance(context, Object):
+        runner = find_method(context.cls, "__with__")
+        if runner is not None:
+            m.state["with"] = inside
+            runner(m, context, call)
+            return
+    enter, leave = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
+    entered = m.invoke(enter, [], call) if not isinstance(enter, Unknown) else context
+    try:
+        inside(entered)
+    except Raised:
+        swallowed = (
+            m.invoke(leave, [m.unknown("exception", data=True)] * 3, call) if not isinstance(leave, Unknown) else NONE
+        )
+        if not (isinstance(swallowed, Const) and swallowed.value is True):
+            raise
+        return
+    if not isinstance(leave, Unknown):
+        m.invoke(leave, [NONE, NONE, NONE], call)
+
+
+def _run_context_function(m: Machine, context: Object, inside: Callable[[Abstract], None], call: Call) -> None:
+    """A context manager written as a generator: its `yield` is where the body runs."""
+    function = context.state["function"]
+    made = m.call(function, Call(call.name, context.state["args"], context.state["kwargs"], call.node, call.frame))
+    if not (isinstance(made, Object) and made.cls == "builtins.generator"):
+        inside(made)
+        return
+    entered: list[Abstract] = []
+
+    def visit(value: Abstract) -> bool:
+        if not entered:
+            entered.append(value)
+            inside(value)
+        return False
+
+    run_generator(m, made, visit, call)
+    if not entered:
+        raise GiveUp(Gap("dynamic", call.frame.span(call.node), "a context manager that does not yield"))

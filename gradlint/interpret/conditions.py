@@ -1,0 +1,301 @@
+"""What is true: the truth of abstract values, comparisons, and the branches that depend on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.interpret.values import (
+    FALSE,
+    TRUE,
+    Abstract,
+    Bound,
+    Builtin,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Package,
+    Sequence,
+    Tensor,
+    Test,
+    Unknown,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+MOST_COUNTED = 8  # written numbers up to this one are run to
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_COUNTS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b,
+    "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
+}  # fmt: skip
+SMALL = 3  # what an unknown number of micro-batches is taken to be
+_WINDOWS = re.compile("accum|micro|grad_steps|update_freq")  # how such numbers are called
+
+
+def known_truth(value: Abstract) -> bool | None:
+    """Whether `value` is true, where that is known."""
+    match value:
+        case Const():
+            return bool(value.value)
+        case Sequence():
+            return True if value.items else None if value.open else False
+        case Mapping():
+            return True if value.items else None if value.open else False
+        case Tensor() if value.node.number is not None and isinstance(value.node.number, int | float):
+            return bool(value.node.number)
+        case Function() | Bound() | Builtin() | Class() | Lib() | Package():
+            return True
+        case Instance():
+            return None if value.cls.has_unknown_base else True
+        case Object():
+            return None if value.state.get("nullable") else True
+    return None
+
+
+def test_of(m: Machine, value: Abstract) -> Test:
+    """The question whether `value` is true."""
+    if isinstance(value, Unknown) and value.test is not None:
+        return value.test
+    if isinstance(value, Tensor) and id(value.node) in m.tests:
+        return m.tests[id(value.node)][1]
+    return Test(m.symbol(value).asked, "true")
+
+
+def truth(m: Machine, value: Abstract) -> bool | None:
+    """Whether `value` is true, as far as this path knows; asks nobody."""
+    known = known_truth(value)
+    if known is None:
+        known = m.oracle.facts.known(test_of(m, value))
+    return known
+
+
+def decide(m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True) -> bool:
+    """Whether a branch on `value` is taken; forks the path where that is unknown."""
+    known = truth(m, value)
+    if known is not None:
+        return known
+    test = test_of(m, value)
+    answer, free = m.oracle.decide(node, test, default)
+    if free:
+        loop = next((loop for loop in reversed(m.loops) if loop.over), None)
+        text, holds = frame.text(node), answer
+        while text.startswith("not ") and " and " not in text and " or " not in text:
+            text, holds = text[4:], not holds
+        decision = tape.Decision(
+            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0
+        )
+        m.oracle.decisions.append(decision)
+    return answer
+
+
+def boolean(m: Machine, test: Test, text: str) -> Abstract:
+    """The value of an unknown comparison; a constant where this path knows it."""
+    known = m.oracle.facts.known(test)
+    if known is not None:
+        return TRUE if known else FALSE
+    key = (test.relation, _key(test.operand), test.negated)
+    return Unknown(test.subject.derive(key, text), data=True, type="bool", test=test)
+
+
+def _key(operand: object) -> object:
+    try:
+        hash(operand)
+    except TypeError:
+        return repr(operand)
+    return (type(operand), operand)
+
+
+def negate(m: Machine, value: Abstract, text: str) -> Abstract:
+    """`not value`."""
+    known = truth(m, value)
+    if known is not None:
+        return FALSE if known else TRUE
+    return boolean(m, ~test_of(m, value), text)
+
+
+def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
+    """`left op right` for anything but a tensor (an elementwise comparison)."""
+    left, right = _number(m, left), _number(m, right)
+    if isinstance(left, Const) and isinstance(right, Const):
+        _count(m, op, left, right, text)
+        try:
+            return TRUE if _COUNTS[op](left.value, right.value) else FALSE
+        except TypeError:
+            return m.unknown(text, data=True, type="bool")
+    if op in ("is", "is not"):
+        return _identity(m, op, left, right, text)
+    if op in ("in", "not in"):
+        return _membership(m, op, left, right, text)
+    if isinstance(left, Const):
+        left, right, op = right, left, _TURNED[op]
+    negated = op == "!="
+    relation = "==" if negated else op
+    known = _by_kind(left, right, relation)
+    if known is not None:
+        return TRUE if known != negated else FALSE
+    if isinstance(right, Const) and _is_hashable(right.value):
+        concrete = _concrete(m, left, right, relation)
+        if concrete is not None:
+            return compare(m, op, concrete, right, text)
+        return boolean(m, Test(m.symbol(left).asked, relation, right.value, negated), text)
+    return boolean(m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text)
+
+
+def _is_hashable(value: object) -> bool:
+    return isinstance(value, int | float | str | bytes | bool | type(None))
+
+
+def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
+    """Things of different kinds are not equal; one object is equal to itself, and to no other of its enum."""
+    if relation == "==" and left is right and not isinstance(left, Unknown):
+        return True
+    if relation == "==" and isinstance(left, Instance) and isinstance(right, Instance) and "member" in left.state:
+        return False if left.cls is right.cls and "member" in right.state else None
+    if (
+        relation == "=="
+        and isinstance(left, Function | Class | Lib | Instance | Sequence | Mapping | Object)
+        and isinstance(right, Const)
+    ):
+        return False
+    if relation == "==" and isinstance(left, Lib) and isinstance(right, Lib):
+        return left.name == right.name
+    return None
+
+
+def _count(m: Machine, op: str, left: Const, right: Const, text: str) -> None:
+    """A computed counter met with a number that is written down (`micro == 4`), or counted down to 0."""
+    if op not in ("==", ">=", "<=") or not m.loops or type(left.value) is not int or type(right.value) is not int:
+        return
+    counts_down = "%" not in text and m.loops[-1].round == 0
+    for counter, number in ((left, right), (right, left)):
+        if counter.at is None and number.at is not None:
+            down = counter.value + 1 if counts_down and number.value == 0 < counter.value else 0
+            if 1 < (down or number.value) <= MOST_COUNTED:
+                m.session.counted(m, down or number.value)
+
+
+def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstract | None:
+    """A counter met with an unknown number (`micro == args.accumulate`): that number is taken to be small."""
+    if right.at is not None or type(right.value) is not int or not m.loops or not isinstance(left, Unknown):
+        return None
+    if left.type not in ("", "number") or left.test is not None or left.origin is not None:
+        return None
+    if is_length(m, left):
+        return concretise(m, left, length(m, left))
+    if relation == "==" or (relation == "<=" and _WINDOWS.search(left.symbol.text.lower())):
+        number = concretise(m, left, SMALL)
+        m.session.counted(m, SMALL)
+        return number
+    return None
+
+
+def is_length(m: Machine, unknown: Unknown) -> bool:
+    """Whether an unknown number is a length, met in a training loop: that is taken to have as many rounds."""
+    in_training = bool(m.loops) and m.loops[-1].over != "" and m.loops[-1].rounds == m.session.batches
+    return in_training and unknown.symbol in m.state.get("lengths", ())
+
+
+def length(m: Machine, unknown: Unknown) -> int:
+    """The length that something is taken to have in a training loop."""
+    known = m.state["lengths"][unknown.symbol]
+    return int(m.session.shown(known) if isinstance(known, int) else m.session.batches)
+
+
+def concretise(m: Machine, unknown: Unknown, number: int) -> Const:
+    """Takes an unknown number to be `number` from here on."""
+    return m.concrete.setdefault(unknown.symbol, Const(number))
+
+
+def _number(m: Machine, value: Abstract) -> Abstract:
+    if isinstance(value, Unknown):
+        return m.concrete.get(value.symbol, value)
+    if isinstance(value, Tensor) and isinstance(value.node.number, int | float):
+        return Const(value.node.number)
+    return value
+
+
+def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
+    if isinstance(left, Const) and left.value is None:
+        left, right = right, left
+    negated = op == "is not"
+    if isinstance(right, Const) and right.value is None:
+        known = None if isinstance(left, Unknown) else isinstance(left, Const) and left.value is None
+        if isinstance(left, Object) and left.state.get("nullable"):
+            known = None
+        if isinstance(left, Unknown) and (
+            left.type in ("number", "bool", "str", "array", "tensor") and left.test is None and left.type != ""
+        ):
+            known = None
+        if known is not None:
+            return TRUE if known != negated else FALSE
+        return boolean(m, Test(m.symbol(left).asked, "is", None, negated), text)
+    if isinstance(right, Const) and isinstance(right.value, bool) and not isinstance(left, Const):
+        return boolean(m, Test(m.symbol(left).asked, "==", right.value, negated), text)
+    if left is right:
+        return FALSE if negated else TRUE
+    if not isinstance(left, Unknown) and not isinstance(right, Unknown) and not isinstance(left, Lib):
+        return TRUE if negated else FALSE
+    return boolean(m, Test(m.symbol(left).asked, "is symbol", m.symbol(right).asked, negated), text)
+
+
+def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
+    negated = op == "not in"
+    known: bool | None = None
+    if isinstance(right, Mapping) and isinstance(left, Const):
+        known = True if _in(left.value, right.items) else None if right.open else False
+        if known is None:
+            subject = right.symbol or m.symbol(right)
+            return boolean(m, Test(subject.derive(("key", left.value), text), "in", None, negated), text)
+    elif isinstance(right, Sequence) and not right.open:
+        constants = [item.value for item in right.items if isinstance(item, Const)]
+        if isinstance(left, Const) and _in(left.value, constants):
+            known = True
+        elif isinstance(left, Const) and len(constants) == len(right.items):
+            known = False
+        elif isinstance(left, Unknown) and len(constants) == len(right.items):
+            equal = m.oracle.facts.equal.get(left.symbol)
+            if equal is not None:
+                known = equal in constants
+            else:
+                return boolean(m, Test(left.symbol, "in", tuple(map(str, constants)), negated), text)
+    if known is not None:
+        return TRUE if known != negated else FALSE
+    operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)
+    return boolean(m, Test(m.symbol(right).asked, "in", operand, negated), text)
+
+
+def _in(value: object, collection: Any) -> bool:
+    try:
+        return value in collection
+    except TypeError:
+        return False
+
+
+def known_number(value: Abstract) -> object | None:
+    """The number that a constant (tensor) is."""
+    if isinstance(value, Const):
+        return value.value if isinstance(value.value, int | float) else None
+    return value.node.number if isinstance(value, Tensor) and isinstance(value.node.number, int | float) else None
+
+
+def name_comparison(m: Machine, made: Tensor, op: str, left: Abstract, right: Abstract, text: str) -> None:
+    """Makes the truth of an elementwise comparison the question that it is for a single element."""
+    if not isinstance(left, Tensor):
+        left, right, op = right, left, _TURNED[op]
+    operand = known_number(right)
+    if operand is not None:
+        test = Test(m.symbol(left).asked, "==" if op == "!=" else op, operand, op == "!=")
+        m.tests[id(made.node)] = (made.node, test)
+        m.symbols[id(made.node)] = (made.node, m.symbol(left).derive((op, _key(operand)), text))
+    else:
+        m.symbols[id(made.node)] = (made.node, m.symbol(left).derive((op, m.symbol(right)), text))

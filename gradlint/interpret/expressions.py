@@ -1,0 +1,670 @@
+"""Expressions: what each gives."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gradlint.interpret import conditions, tensors
+from gradlint.interpret.machine import EVALUATE, handles
+from gradlint.interpret.registry import find_method, tell
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Builtin,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Range,
+    Sequence,
+    Tensor,
+    Unknown,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+from gradlint.library.effects import lookup
+from gradlint.tape import DType, Kind, Storage
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+OPERATIONS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
+    "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "bitwise_left_shift", ">>": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift, "**": operator.pow,
+}  # fmt: skip
+_SPECIAL = {
+    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__", "//": "__floordiv__",
+    "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__",
+}  # fmt: skip
+_PLAIN = ("number", "bool", "str", "array", "object", "module")
+MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
+
+
+@handles(EVALUATE, ir.Literal)
+def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
+    if type(node.value) is int and node.value in m.session.shrunk:
+        return Const(m.session.shrunk[node.value], frame.span(node))
+    if node.cached is None:
+        node.cached = Const(node.value, frame.span(node))
+    assert isinstance(node.cached, Const)
+    return node.cached
+
+
+@handles(EVALUATE, ir.Name)
+def name(m: Machine, node: ir.Name, frame: Frame) -> Abstract:
+    return lookup_name(m, node.id, frame)
+
+
+def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
+    """What a name is bound to: in this scope, those around it, the module (which is executed as far as needed)."""
+    scope: Frame | None = frame
+    while scope is not None:
+        if name in scope.locals and (scope is frame or not scope.is_class):
+            return scope.locals[name]
+        if scope.parent is None:
+            found = m.session.program.bind(m, scope, name)
+            if found is not None:
+                return found
+        scope = scope.parent
+    return Lib(f"builtins.{name}") if m.session.is_builtin(name) else m.session.missing(frame.module, name)
+
+
+@handles(EVALUATE, ir.Attribute)
+def attribute(m: Machine, node: ir.Attribute, frame: Frame) -> Abstract:
+    target = m.evaluate(node.target, frame)
+    return m.attribute(target, node.name, Call(node.name, [], {}, node, frame))
+
+
+@handles(EVALUATE, ir.Call)
+def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
+    function = m.evaluate(node.function, frame)
+    args, is_open = _arguments(m, node.args, frame)
+    kwargs: dict[str, Abstract] = {}
+    for key, value_node in node.kwargs:
+        value = m.evaluate(value_node, frame)
+        if key is not None:
+            kwargs[key] = value
+        elif isinstance(value, Mapping):
+            kwargs.update({str(k): v for k, v in value.items.items()})
+            is_open = is_open or value.open
+        else:
+            is_open = True
+    text = frame.text(node.function)
+    return m.call(function, Call(text, args, kwargs, node, frame, is_open))
+
+
+def _arguments(m: Machine, nodes: list[ir.Node], frame: Frame) -> tuple[list[Abstract], bool]:
+    values: list[Abstract] = []
+    is_open = False
+    for node in nodes:
+        if isinstance(node, ir.Star):
+            value = m.evaluate(node.value, frame)
+            if isinstance(value, Sequence) and not value.open:
+                values.extend(value.items)
+            elif isinstance(value, Unknown | Mapping) or (isinstance(value, Sequence) and value.open):
+                values.extend(value.items if isinstance(value, Sequence) else [])
+                is_open = True
+            else:
+                values.extend(m.items(value, Call("*", [], {}, node, frame)))
+        else:
+            values.append(m.evaluate(node, frame))
+    return values, is_open
+
+
+@handles(EVALUATE, ir.Binary)
+def binary_node(m: Machine, node: ir.Binary, frame: Frame) -> Abstract:
+    left = m.evaluate(node.left, frame)
+    return binary(m, node.op, left, m.evaluate(node.right, frame), node, frame)
+
+
+def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """`left op right`."""
+    left, right = _counted(m, _concrete(m, left), right), _counted(m, _concrete(m, right), left)
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _constants(op, left.value, right.value, m, node, frame)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return arithmetic(m, op, left, right, node, frame)
+    special = _overloaded(m, op, left, right, node, frame)
+    if special is not None:
+        return special
+    if isinstance(left, Sequence) or isinstance(right, Sequence):
+        return _sequences(m, op, left, right, node, frame)
+    if isinstance(left, Mapping) and isinstance(right, Mapping) and op == "|":
+        return Mapping({**left.items, **right.items}, left.open or right.open)
+    if op == "%" and isinstance(left, Const) and type(left.value) is int and isinstance(right, Unknown) and m.loops:
+        number = conditions.concretise(m, right, conditions.SMALL)
+        return binary(m, op, left, number, node, frame)
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        return _unknown(m, op, left, right, node, frame)
+    return m.unknown(frame.text(node))
+
+
+def _counted(m: Machine, value: Abstract, other: Abstract) -> Abstract:
+    """A length that is counted with: `len(batches) - 1`."""
+    if (
+        isinstance(value, Unknown)
+        and isinstance(other, Const)
+        and type(other.value) is int
+        and conditions.is_length(m, value)
+    ):
+        return conditions.concretise(m, value, conditions.length(m, value))
+    return value
+
+
+def _concrete(m: Machine, value: Abstract) -> Abstract:
+    return m.concrete.get(value.symbol, value) if isinstance(value, Unknown) else value
+
+
+def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame: Frame) -> Abstract:
+    kind = "str" if isinstance(left, str) else "number"
+    if isinstance(left, str | bytes) and op in ("%", "*"):
+        return m.unknown(frame.text(node), data=True, type="str")
+    if op == "**" and not (isinstance(right, int | float) and abs(right) < 64 and abs(left) < MAX_CONSTANT):
+        return m.unknown(frame.text(node), data=True, type=kind)
+    if op == "<<" and not (isinstance(right, int) and 0 <= right < 64):
+        return m.unknown(frame.text(node), data=True, type=kind)
+    if op == "%" and type(left) is int and type(right) is int:
+        m.session.counted(m, right)
+    try:
+        return Const(_PYTHON[op](left, right))
+    except (TypeError, ValueError, ArithmeticError):
+        return m.unknown(frame.text(node), data=True, type=kind)
+
+
+def arithmetic(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Tensor:
+    """Arithmetic with a tensor; in reverse (`1 - x`) the tensor is still what the table calls the input."""
+    name = OPERATIONS[op]
+    reverse = not isinstance(left, Tensor | Unknown)
+    effect = lookup(name, "scalar" if _is_scalar(right) and not reverse else "") or lookup(name)
+    if reverse and op in ("/", "-", "**", "//"):
+        effect = lookup(f"r{name}") or effect
+    made = tensors.apply(m, f"torch.{name}", [right, left] if reverse else [left, right], node, frame, effect)
+    made.node.arguments = tensors.given(m, [left, right], {})
+    if op == "/":
+        made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL) else made.node.dtype
+        made.node.factor = _factor(m, right)
+        made.node.flags |= {"division"}
+    if op == "*":
+        made.node.factor = _factor(m, left if isinstance(left, Const | Unknown) else right)
+        made.node.flags |= {"product"}
+    _scalar_constant(op, left, right, made)
+    return made
+
+
+def _scalar_constant(op: str, left: Abstract, right: Abstract, made: Tensor) -> None:
+    """Keeps the value of constant tensors through arithmetic: `if total > 0` on what no batch added to is decided."""
+    numbers = []
+    for side in (left, right):
+        number = (
+            side.value
+            if isinstance(side, Const)
+            else side.node.number
+            if isinstance(side, Tensor) and not side.node.inputs
+            else None
+        )
+        numbers.append(number)
+    if op in ("+", "-", "*") and all(isinstance(n, int | float) for n in numbers) and not made.node.requires_grad:
+        made.node.number = _PYTHON[op](*numbers)
+
+
+def _factor(m: Machine, value: Abstract) -> object:
+    """What identifies a number that a tensor is multiplied by or divided by."""
+    return value.value if isinstance(value, Const) else m.symbol(value) if isinstance(value, Unknown) else None
+
+
+def _is_scalar(value: Abstract) -> bool:
+    return isinstance(value, Const) or (isinstance(value, Unknown) and value.type in ("number", "bool"))
+
+
+def _overloaded(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract | None:
+    """`__add__` and its like of a class of the program."""
+    at = Call(op, [right], {}, node, frame)
+    name = _SPECIAL.get(op)
+    if isinstance(left, Instance) and name:
+        method = m.attribute(left, name, at)
+        return m.call(method, at) if not isinstance(method, Unknown) else m.unknown(frame.text(node))
+    if isinstance(right, Instance) and name:
+        at = Call(op, [left], {}, node, frame)
+        method = m.attribute(right, f"__r{name[2:]}", at)
+        return m.call(method, at) if not isinstance(method, Unknown) else m.unknown(frame.text(node))
+    return None
+
+
+def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and op in ("+", "|"):
+        return Sequence(
+            left.kind,
+            [*left.items, *right.items],
+            left.open or right.open,
+            left.rest or right.rest,
+            at=frame.span(node),
+        )
+    sequence, times = (left, right) if isinstance(left, Sequence) else (right, left)
+    if op == "*" and isinstance(sequence, Sequence):
+        if isinstance(times, Const) and isinstance(times.value, int) and times.value * len(sequence.items) <= 64:
+            return Sequence(
+                sequence.kind, sequence.items * times.value, sequence.open, sequence.rest, at=frame.span(node)
+            )
+        return Sequence(
+            sequence.kind,
+            list(sequence.items),
+            True,
+            sequence.items[0] if sequence.items else None,
+            at=frame.span(node),
+        )
+    if op == "-" and isinstance(left, Sequence):
+        return Sequence(left.kind, list(left.items), True, at=frame.span(node))
+    if isinstance(left, Sequence) and op == "+":
+        return Sequence(left.kind, list(left.items), True, at=frame.span(node))
+    return m.unknown(frame.text(node), data=True)
+
+
+def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """Arithmetic on something unknown: a number where both sides are, else perhaps a tensor."""
+    base, other = (left, right) if isinstance(left, Unknown) else (right, left)
+    assert isinstance(base, Unknown)
+    operand = (
+        other.value if isinstance(other, Const) and isinstance(other.value, int | float | str) else m.symbol(other)
+    )
+    symbol = base.symbol.derive((op, operand, base is left), frame.text(node))
+    if all(_is_plain(side) for side in (left, right)):
+        kind = "str" if "str" in (getattr(left, "type", ""), getattr(right, "type", "")) else "number"
+        if any(getattr(side, "type", "") == "array" for side in (left, right)):
+            kind = "array"
+        return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame), type=kind)
+    if base.data and (not isinstance(other, Unknown) or other.data) and not isinstance(other, Instance | Object):
+        return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame))
+    effect = lookup(OPERATIONS[op])
+    made = tensors.apply(m, f"torch.{OPERATIONS[op]}", [left, right], node, frame, effect)
+    made.node.saves = ()
+    result = Unknown(symbol)
+    m.nodes[result.symbol] = made.node
+    return result
+
+
+def _is_plain(value: Abstract) -> bool:
+    return isinstance(value, Const) or (
+        isinstance(value, Unknown) and (value.type in _PLAIN or value.origin is not None)
+    )
+
+
+@handles(EVALUATE, ir.Unary)
+def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
+    operand = _concrete(m, m.evaluate(node.operand, frame))
+    if node.op == "not":
+        return conditions.negate(m, operand, frame.text(node))
+    if isinstance(operand, Const) and isinstance(operand.value, int | float):
+        value = operand.value
+        return Const(-value if node.op == "-" else value if node.op == "+" or isinstance(value, float) else ~value)
+    if isinstance(operand, Tensor):
+        op = {"-": "neg", "+": "positive", "~": "bitwise_not"}[node.op]
+        return tensors.apply(m, f"torch.{op}", [operand], node, frame, lookup(op))
+    if isinstance(operand, Unknown):
+        return _unknown(m, "*", operand, Const(-1), node, frame)
+    return m.unknown(frame.text(node))
+
+
+@handles(EVALUATE, ir.Boolean)
+def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
+    """`and` and `or` give an operand; which one can be a branch of its own."""
+    stops_at = node.op == "or"
+    value: Abstract = NONE
+    for position, part in enumerate(node.values):
+        value = m.evaluate(part, frame)
+        if position == len(node.values) - 1:
+            return value
+        known = conditions.truth(m, value)
+        if known is None:
+            known = conditions.decide(m, value, part, frame, default=not stops_at)
+        if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
+            tell("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
+        if known == stops_at:
+            return Const(stops_at) if isinstance(value, Unknown) and value.test is not None else value
+    return value
+
+
+@handles(EVALUATE, ir.Compare)
+def compare(m: Machine, node: ir.Compare, frame: Frame) -> Abstract:
+    left = m.evaluate(node.left, frame)
+    result: Abstract = NONE
+    for op, right_node in zip(node.ops, node.rights, strict=True):
+        right = m.evaluate(right_node, frame)
+        result = compare_values(m, op, left, right, node, frame)
+        if len(node.ops) > 1 and not conditions.decide(m, result, right_node, frame):
+            return result
+        left = right
+    return result
+
+
+def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """`left op right`: elementwise where one is a tensor."""
+    text = frame.text(node)
+    if op in _COMPARISONS and (isinstance(left, Tensor) or isinstance(right, Tensor)):
+        plain = [conditions.known_number(side) for side in (left, right)]
+        if None not in plain:
+            return conditions.compare(m, op, left, right, text)
+        made = tensors.apply(m, f"torch.{_COMPARISONS[op]}", [left, right], node, frame, lookup(_COMPARISONS[op]))
+        made.node.dtype = DType.BOOL
+        conditions.name_comparison(m, made, op, left, right, text)
+        return made
+    result = conditions.compare(m, op, left, right, text)
+    if (
+        op in _COMPARISONS
+        and isinstance(result, Unknown)
+        and any(isinstance(side, Unknown) and side.type == "array" for side in (left, right))
+    ):
+        result.type, result.origin = "array", tensors.python(m, "python", [left, right], node, frame)
+    return result
+
+
+@handles(EVALUATE, ir.Conditional)
+def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
+    taken = conditions.decide(m, m.evaluate(node.test, frame), node.test, frame)
+    return m.evaluate(node.then if taken else node.otherwise, frame)
+
+
+@handles(EVALUATE, ir.Display)
+def display(m: Machine, node: ir.Display, frame: Frame) -> Abstract:
+    items, is_open = _arguments(m, node.items, frame)
+    return Sequence(node.kind, items, is_open, at=frame.span(node))
+
+
+@handles(EVALUATE, ir.DictDisplay)
+def dict_display(m: Machine, node: ir.DictDisplay, frame: Frame) -> Abstract:
+    made = Mapping({}, at=frame.span(node))
+    for key_node, value_node in node.items:
+        value = m.evaluate(value_node, frame)
+        if key_node is None:
+            if isinstance(value, Mapping):
+                made.items.update(value.items)
+                made.open = made.open or value.open
+            else:
+                made.open = True
+            continue
+        key = hashable(m.evaluate(key_node, frame))
+        if key is None:
+            made.open = True
+        else:
+            made.items[key] = value
+    return made
+
+
+def hashable(value: Abstract) -> object | None:
+    """The key that a value is in a dict: a constant itself, a known object its identity; None where unknown."""
+    if isinstance(value, Const):
+        if isinstance(value.value, slice):
+            return repr(value.value)
+        return value.value if value.value is not None else ("None",)
+    if isinstance(value, Sequence) and value.kind == "tuple" and not value.open:
+        parts = tuple(hashable(item) for item in value.items)
+        return None if None in parts else parts
+    if isinstance(value, Unknown | Sequence | Mapping):
+        return None
+    return value if not isinstance(value, Tensor) else None
+
+
+@handles(EVALUATE, ir.Comprehension)
+def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
+    from gradlint.interpret.machine import Frame as Scope
+
+    scope = Scope(frame.code, {}, frame, function=frame.function)
+    if frame.is_class:
+        scope.locals.update(frame.locals)
+    items: list[Abstract] = []
+    mapping = Mapping({}, at=frame.span(node))
+
+    def finish() -> None:
+        if node.value is None:
+            items.append(m.evaluate(node.element, scope))
+            return
+        key_value = m.evaluate(node.element, scope)
+        key, value = hashable(key_value), m.evaluate(node.value, scope)
+        if key is None:
+            mapping.open = True
+            mapping.items.setdefault(("unknown", m.symbol(key_value)), value)
+        else:
+            mapping.items[key] = value
+
+    _clauses(m, node, 0, scope, finish)
+    if node.value is not None:
+        return mapping
+    return Sequence(node.kind, items, at=frame.span(node))
+
+
+def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, finish: Callable[[], None]) -> None:
+    from gradlint.interpret.statements import assign
+
+    if position == len(node.clauses):
+        finish()
+        return
+    target, iterable, tests = node.clauses[position]
+    source = m.evaluate(iterable, scope)
+
+    def visit(item: Abstract) -> bool:
+        assign(m, target, item, scope)
+        if all(conditions.decide(m, m.evaluate(test, scope), test, scope) for test in tests):
+            _clauses(m, node, position + 1, scope, finish)
+        return False
+
+    with m.loop("", m.session.listed):
+        m.iterate(source, visit, Call("for", [], {}, iterable, scope))
+
+
+@handles(EVALUATE, ir.Format)
+def format_string(m: Machine, node: ir.Format, frame: Frame) -> Abstract:
+    parts = [m.evaluate(part, frame) for part in node.parts]
+    if all(isinstance(part, Const) for part in parts):
+        return Const("".join(str(part.value) for part in parts if isinstance(part, Const)))
+    symbol = m.session.constant_symbol("format")
+    for part in parts:
+        symbol = symbol.derive(m.symbol(part), frame.text(node))
+    return Unknown(symbol, data=True, type="str")
+
+
+@handles(EVALUATE, ir.Walrus)
+def walrus(m: Machine, node: ir.Walrus, frame: Frame) -> Abstract:
+    from gradlint.interpret.statements import assign
+
+    value = m.evaluate(node.value, frame)
+    assign(m, node.target, value, frame)
+    return value
+
+
+@handles(EVALUATE, ir.Yield)
+def yield_(m: Machine, node: ir.Yield, frame: Frame) -> Abstract:
+    value = NONE if node.value is None else m.evaluate(node.value, frame)
+    scope: Frame | None = frame
+    while scope is not None and scope.on_yield is None:
+        scope = scope.parent
+    if scope is None or scope.on_yield is None:
+        return m.unknown("yield", data=True)
+    if not node.delegates:
+        return scope.on_yield(value)
+    hand_on = scope.on_yield
+
+    def visit(item: Abstract) -> bool:
+        hand_on(item)
+        return False
+
+    m.iterate(value, visit, Call("yield from", [], {}, node, frame))
+    return NONE
+
+
+@handles(EVALUATE, ir.Function)
+def function(m: Machine, node: ir.Function, frame: Frame) -> Abstract:
+    defaults = {p.name: m.evaluate(p.default, frame) for p in node.parameters if p.default is not None}
+    scope = frame
+    while scope.is_class and scope.parent is not None:
+        scope = scope.parent
+    return Function(node, scope, defaults)
+
+
+@handles(EVALUATE, ir.Slice)
+def slice_(m: Machine, node: ir.Slice, frame: Frame) -> Abstract:
+    bounds = [
+        NONE if part is None else _concrete(m, m.evaluate(part, frame)) for part in (node.lower, node.upper, node.step)
+    ]
+    if all(isinstance(bound, Const) and isinstance(bound.value, int | None) for bound in bounds):
+        return Const(slice(*(bound.value for bound in bounds if isinstance(bound, Const))))
+    return Object("builtins.slice", frame.span(node), {"bounds": bounds})
+
+
+@handles(EVALUATE, ir.Star)
+def star(m: Machine, node: ir.Star, frame: Frame) -> Abstract:
+    return m.evaluate(node.value, frame)
+
+
+@handles(EVALUATE, ir.Subscript)
+def subscript(m: Machine, node: ir.Subscript, frame: Frame) -> Abstract:
+    target = m.evaluate(node.target, frame)
+    return item(m, target, _concrete(m, m.evaluate(node.index, frame)), node, frame)
+
+
+def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """`target[index]`."""
+    match target:
+        case Sequence():
+            return _sequence_item(m, target, index, node, frame)
+        case Mapping():
+            return _mapping_item(m, target, index, node, frame)
+        case Tensor():
+            return tensor_item(m, target, index, node, frame)
+        case Unknown():
+            handler = find_method("numpy.ndarray", "__getitem__") if target.type == "array" else None
+            if handler is not None:
+                return handler(m, target, Call("__getitem__", [index], {}, node, frame))
+            found = derived(m, target, "item", hashable(index) or m.symbol(index), node, frame)
+            if found.origin is None and target.data and isinstance(index, Unknown) and index.origin is not None:
+                kind = "array" if index.type == "array" else found.type
+                found = replace(found, origin=tensors.python(m, "python", [index], node, frame), type=kind)
+            return found
+        case Const() if isinstance(target.value, str | bytes) and isinstance(index, Const):
+            try:
+                return Const(target.value[index.value])
+            except (TypeError, IndexError):
+                return m.unknown(frame.text(node), data=True)
+        case Lib():
+            return target
+        case Instance() | Object():
+            at = Call("__getitem__", [index], {}, node, frame)
+            method = m.attribute(target, "__getitem__", at)
+            if not isinstance(method, Unknown):
+                return m.call(method, at)
+        case Builtin() | Function():
+            return target
+    return m.unknown(frame.text(node), data=isinstance(target, Const | Range))
+
+
+def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, frame: Frame) -> Unknown:
+    """A part of something unknown: an item or attribute, which carries the gradient that the whole carries."""
+    symbol = base.symbol.derive((how, key), frame.text(node))
+    override = m.overrides.get((base.symbol, f"{how}:{key}"))
+    if isinstance(override, Unknown):
+        return override
+    result = Unknown(symbol, data=base.data, type="array" if base.type == "array" else "")
+    origin = base.origin
+    if origin is not None:
+        result.origin = origin
+    elif base.symbol in m.nodes and symbol not in m.nodes:
+        whole = m.nodes[base.symbol]
+        if whole.kind not in (Kind.UNKNOWN, Kind.DATA):
+            # Taking a part is no operation: grad mode has no say in it, and it has been there as long as the whole.
+            part = tensors.value(m, "part", Kind.OPERATION, [whole], node, frame, assumed=whole.assumed)
+            part.requires_grad, part.iteration = whole.requires_grad, whole.iteration
+            part.storage = Storage()
+            m.nodes[symbol] = part
+    return result
+
+
+def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    if isinstance(index, Const):
+        if isinstance(index.value, int) and -len(target.items) <= index.value < len(target.items):
+            return target.items[index.value]
+        if isinstance(index.value, slice):
+            return Sequence(target.kind, target.items[index.value], target.open, target.rest, at=target.at)
+        if target.rest is not None:
+            return target.rest
+    if isinstance(index, Object):
+        return Sequence(target.kind, list(target.items), target.open, target.rest, at=target.at)
+    if target.items and not isinstance(index, Const):
+        return _looked_up(m, target.items[0], index, node, frame)
+    carries = any(not isinstance(entry, Const) for entry in target.items)
+    return m.unknown(frame.text(node), data=not carries)
+
+
+def _looked_up(m: Machine, item: Abstract, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """An item at an unknown index. A number that is looked up by what came from a tensor comes from it, too."""
+    if not (isinstance(item, Const) and isinstance(index, Unknown) and index.origin is not None):
+        return item
+    origin = tensors.python(m, "python", [index], node, frame)
+    return Unknown(m.unknown(frame.text(node)).symbol, data=True, origin=origin, type="number")
+
+
+def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    key = hashable(index)
+    if key is not None and _has(target.items, key):
+        return target.items[key]
+    if key is None and ("unknown", m.symbol(index)) not in target.items and target.items and not target.open:
+        return _chosen(m, target, index)
+    if target.factory is not None:
+        kept = key if key is not None else ("unknown", m.symbol(index))
+        if kept not in target.items:
+            target.items[kept] = m.call(target.factory, Call("factory", [], {}, node, frame))
+        return target.items[kept]
+    symbol = target.symbol or m.symbol(target)
+    unknown_key = key if key is not None else m.symbol(index)
+    held = target.items.get(("unknown", m.symbol(index)))
+    if held is not None:
+        return held
+    return Unknown(symbol.derive(("item", unknown_key), frame.text(node)), data=target.symbol is not None)
+
+
+def _chosen(m: Machine, target: Mapping, index: Abstract) -> Abstract:
+    """What an unknown key finds: what this path knows it to be, else what it is by default, else the first."""
+    symbol = m.symbol(index)
+    _, default = m.state.get("options", {}).get(symbol) or (None, None)
+    likely = [m.oracle.facts.equal.get(symbol), default.value if isinstance(default, Const) else None]
+    key = next((key for key in likely if key is not None and _has(target.items, key)), None)
+    return next(iter(target.items.values())) if key is None else target.items[key]
+
+
+def _has(items: dict[Any, Abstract], key: object) -> bool:
+    try:
+        return key in items
+    except TypeError:
+        return False
+
+
+def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, frame: Frame) -> Tensor:
+    """`tensor[index]`: a view for integers and slices, a copy for tensors, lists and masks."""
+    parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
+    if all(isinstance(part, Const) or (isinstance(part, Object) and part.cls == "builtins.slice") for part in parts):
+        made = tensors.view(m, target, "torch.Tensor.__getitem__", node, frame)
+    else:
+        chosen = [index for index in tensors.sources(m, parts, node, frame) if not index.requires_grad]
+        made = tensors.apply(m, "torch.Tensor.__getitem__", [target], node, frame, None)
+        made.node.inputs = tuple(dict.fromkeys((*made.node.inputs, *chosen)))
+        made.node.dtype = target.node.dtype
+        if not all(isinstance(part, Unknown) and part.type == "number" for part in parts):
+            made.node.flags |= {"selection"}
+        made.node.inference = made.node.inference or False
+    key = tuple(_index_key(m, part) for part in parts)
+    m.symbols[id(made.node)] = (made.node, m.symbol(target).derive(("item", key), frame.text(node)))
+    return made
+
+
+def _index_key(m: Machine, part: Abstract) -> object:
+    if isinstance(part, Const):
+        return repr(part.value)
+    return m.symbol(part)

@@ -1,0 +1,34 @@
+"""Where the analysis gives up, by name: counted and listed by `check --gaps`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradlint.finding import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One place where analysis gave up: `kind` is one of `KINDS`."""
+
+    kind: str
+    at: Span
+    detail: str = ""
+
+
+KINDS = {
+    "depth": "calls nested deeper than the bound",
+    "recursion": "a function that calls itself",
+    "steps": "an entry that takes more steps than the bound",
+    "paths": "an entry with more paths than the bound",
+    "dynamic": "code that is made or looked up at run time",
+    "internal": "a mistake of gradlint itself; this entry was not analysed",
+}
+
+
+class GiveUp(Exception):
+    """Ends the path that is being run; `gap` says why."""
+
+    def __init__(self, gap: Gap) -> None:
+        super().__init__(gap.kind)
+        self.gap = gap

@@ -1,0 +1,212 @@
+"""Iteration: what a loop is handed, one item after the other.
+
+It is push style: the iterable calls the body. So a generator of the program runs interleaved with the loop over it, as
+it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradlint.interpret import tensors
+from gradlint.interpret.calls import run_generator
+from gradlint.interpret.machine import ITERATE, Visit, handles
+from gradlint.interpret.registry import bases, tell
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Package,
+    Range,
+    Sequence,
+    Super,
+    Tensor,
+    Unknown,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
+
+ITERATES: dict[str, Callable[[Any, Any, Visit, Call], None]] = {}
+
+
+def iterates(*classes: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Registers how objects of these library classes are iterated: `(machine, receiver, visit, call)`."""
+
+    def register(handler: Callable[..., None]) -> Callable[..., None]:
+        for cls in classes:
+            if cls in ITERATES:
+                raise ValueError(f"{cls} is registered twice")
+            ITERATES[cls] = handler
+        return handler
+
+    return register
+
+
+def rounds(m: Machine) -> range:
+    """The rounds of the innermost loop, where its iterable does not say how many there are."""
+    return range(m.loops[-1].rounds if m.loops else 2)
+
+
+@handles(ITERATE, Sequence)
+def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> None:
+    if sequence.kind == "generator":
+        if sequence.consumed is not None:
+            tell("used up", m, sequence, call)
+            return
+        sequence.consumed = call.frame.span(call.node)
+    for position, item in enumerate(list(sequence.items)):
+        if position >= MAX_ITEMS and not _is_of_model(item):
+            break
+        if visit(item):
+            return
+    if sequence.open:
+        for number in rounds(m)[len(sequence.items) :]:
+            rest = sequence.rest or Unknown(m.symbol(sequence).derive(("rest", number), "item"))
+            if visit(rest):
+                return
+
+
+def _is_of_model(item: Abstract) -> bool:
+    """Whether an item is a parameter or a module, alone or behind its name: loops over these mean every one."""
+    if isinstance(item, Sequence) and item.items:
+        return _is_of_model(item.items[-1])
+    if isinstance(item, Tensor):
+        return item.node.parameter is not None
+    return isinstance(item, Object | Instance) and item.module is not None
+
+
+@handles(ITERATE, Mapping)
+def over_mapping(m: Machine, mapping: Mapping, visit: Visit, call: Call) -> None:
+    for key in list(mapping.items):
+        if visit(key_value(m, mapping, key)):
+            return
+    if mapping.open and not mapping.items:
+        for number in rounds(m):
+            if visit(
+                Unknown((mapping.symbol or m.symbol(mapping)).derive(("key", number), "key"), data=True, type="str")
+            ):
+                return
+
+
+def key_value(m: Machine, mapping: Mapping, key: Any) -> Abstract:
+    """The abstract value of a key."""
+    if isinstance(key, Abstract):
+        return key
+    if isinstance(key, tuple) and key and key[0] == "unknown":
+        return Unknown(key[1], data=True)
+    return NONE if key == ("None",) else Const(key)
+
+
+@handles(ITERATE, Range)
+def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
+    start = numbers.start.value if isinstance(numbers.start, Const) else None
+    step = numbers.step.value if isinstance(numbers.step, Const) else None
+    stop = m.concrete.get(numbers.stop.symbol, numbers.stop) if isinstance(numbers.stop, Unknown) else numbers.stop
+    last = stop.value if isinstance(stop, Const) else None
+    if isinstance(start, int) and isinstance(step, int) and step and isinstance(last, int):
+        known = range(start, last, step)
+        most = max(len(rounds(m)), MAX_ITEMS if len(known) <= MAX_ITEMS and not m.session.trains(m) else 0)
+        if len(known) > most:
+            most = m.session.shown(len(known)) if m.session.trains(m) else most
+            known = [*known[: most - 1], known[-1]]  # type: ignore[assignment]
+        for number in known:
+            if visit(Const(number)):
+                return
+        return
+    for round_ in rounds(m):
+        if isinstance(start, int) and isinstance(step, int):
+            item: Abstract = Const(start + round_ * step)
+        else:
+            item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
+        if visit(item):
+            return
+
+
+@handles(ITERATE, Tensor)
+def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
+    length = tensors.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
+    for round_ in range(m.session.shown(length)) if length is not None else rounds(m):
+        row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
+        m.symbols[id(row.node)] = (row.node, m.symbol(tensor).derive(("row", round_), "row"))
+        if visit(row):
+            return
+
+
+@handles(ITERATE, Unknown)
+def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None:
+    from gradlint.interpret.expressions import derived
+
+    number = m.loops[-1].number if m.loops else 0
+    m.session.runs_over(m, unknown.symbol)
+    for round_ in rounds(m):
+        if visit(derived(m, unknown, "item", (number, round_), call.node, call.frame)):
+            return
+
+
+@handles(ITERATE, Object)
+def over_object(m: Machine, made: Object, visit: Visit, call: Call) -> None:
+    if made.cls == "builtins.generator":
+        run_generator(m, made, visit, call)
+        return
+    for cls in bases(made.cls):
+        if cls in ITERATES:
+            ITERATES[cls](m, made, visit, call)
+            return
+    over_unknown(m, Unknown(m.symbol(made)), visit, call)
+
+
+@handles(ITERATE, Instance)
+def over_instance(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
+    own = m.session.member_of(instance.cls, "__iter__")
+    if own is not None:
+        made = m.invoke(own, [instance], call)
+        if made is instance:
+            _by_next(m, instance, visit, call)
+        else:
+            m.iterate(made, visit, call)
+        return
+    for base in instance.cls.libraries():
+        for cls in bases(base):
+            if cls in ITERATES:
+                ITERATES[cls](m, instance, visit, call)
+                return
+    item = m.session.member_of(instance.cls, "__getitem__")
+    if item is None:
+        over_unknown(m, Unknown(m.symbol(instance)), visit, call)
+        return
+    for round_ in rounds(m):
+        if visit(m.invoke(item, [instance, Const(round_)], call)):
+            return
+
+
+def _by_next(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
+    step = m.session.member_of(instance.cls, "__next__")
+    for round_ in rounds(m):
+        item = (
+            m.invoke(step, [instance], call) if step is not None else Unknown(m.symbol(instance).derive(round_, "item"))
+        )
+        if visit(item):
+            return
+
+
+@handles(ITERATE, Const, Lib, Function, Builtin, Bound, Class, Package, Super)
+def over_other(m: Machine, value: Abstract, visit: Visit, call: Call) -> None:
+    if isinstance(value, Const) and isinstance(value.value, str | bytes):
+        for letter in value.value[:MAX_ITEMS]:
+            if visit(Const(letter)):
+                return
+    elif not isinstance(value, Const):
+        over_unknown(m, m.unknown(call.frame.text(call.node)), visit, call)

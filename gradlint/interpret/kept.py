@@ -1,0 +1,100 @@
+"""Graphs that pile up: what outlives a training loop's rounds although its graph belongs to each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.interpret.values import Abstract, Instance, Mapping, Object, Sequence, Tensor, Unknown
+from gradlint.tape import Kind, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Loop, Machine
+
+MAX_DEPTH = 6  # how deep containers and objects are searched
+
+
+def report(m: Machine, loop: Loop) -> None:
+    """At the end of a loop that back-propagates: writes down each value that still holds several rounds' graphs."""
+    if loop.round < 2 or not _trains(m, loop):
+        return
+    holders: dict[int, tuple[Value, Span, str]] = {}
+    seen: set[int] = set()
+    for frame in m.frames:
+        for value in frame.locals.values():
+            _search(m, loop, value, holders, seen, 0)
+    for node, at, how in holders.values():
+        m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
+
+
+def _trains(m: Machine, loop: Loop) -> bool:
+    sinks = (event for event in m.tape.events if isinstance(event, tape.Backward) and event.sink != "autograd.grad")
+    return any((loop.number, 0) in sink.iteration for sink in sinks)
+
+
+def _search(
+    m: Machine, loop: Loop, value: Abstract, holders: dict[int, tuple[Value, Span, str]], seen: set[int], depth: int
+) -> None:
+    if id(value) in seen or depth > MAX_DEPTH:
+        return
+    seen.add(id(value))
+    node = (
+        value.node if isinstance(value, Tensor) else m.nodes.get(value.symbol) if isinstance(value, Unknown) else None
+    )
+    if node is not None:
+        if node.records and len(_rounds(loop, node)) >= loop.round:
+            holders.setdefault(id(node), (node, node.at, "sum"))
+        return
+    if isinstance(value, Sequence | Mapping):
+        _search_container(m, loop, value, holders)
+    for inner in _inside(value):
+        _search(m, loop, inner, holders, seen, depth + 1)
+
+
+def _search_container(
+    m: Machine, loop: Loop, container: Sequence | Mapping, holders: dict[int, tuple[Value, Span, str]]
+) -> None:
+    """A list that got a graph in every round."""
+    rounds: set[int] = set()
+    last: Value | None = None
+    for item in _inside(container):
+        for node in _nodes(m, item):
+            if node.records and not node.assumed:
+                rounds |= _own_rounds(loop, node)
+                last = node
+    if last is not None and len(rounds) >= loop.round:
+        at = m.appended.get(id(container), last.at)
+        holders.setdefault(id(container), (last, at, "append"))
+
+
+def _nodes(m: Machine, item: Abstract, depth: int = 0) -> list[Value]:
+    if isinstance(item, Tensor):
+        return [item.node]
+    if isinstance(item, Unknown):
+        return [m.nodes[item.symbol]] if item.symbol in m.nodes else []
+    return [node for inner in _inside(item) for node in _nodes(m, inner, depth + 1)] if depth < 2 else []
+
+
+def _inside(value: Abstract) -> list[Abstract]:
+    match value:
+        case Sequence():
+            return value.items
+        case Mapping():
+            return list(value.items.values())
+        case Instance() | Object():
+            return [*value.attrs.values(), *(part for part in value.state.values() if isinstance(part, Abstract))]
+    return []
+
+
+def _own_rounds(loop: Loop, node: Value) -> set[int]:
+    return {number for owner, number in node.iteration if owner == loop.number}
+
+
+def _rounds(loop: Loop, node: Value) -> set[int]:
+    """The rounds of the loop whose operations the graph of `node` still holds."""
+    found: set[int] = set()
+    for inner in tape.graph(node):
+        if inner.kind is Kind.OPERATION:
+            found |= _own_rounds(loop, inner)
+    return found

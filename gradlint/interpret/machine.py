@@ -1,0 +1,291 @@
+"""One path through one entry: the state of the interpreter, and the tables that say how each kind of thing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.interpret.gaps import Gap, GiveUp
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Symbol, Tensor, Test, Unknown
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.paths import Oracle
+    from gradlint.interpret.session import Session
+    from gradlint.program.modules import Source
+
+MAX_DEPTH = 24  # calls within calls
+MAX_RECURSION = 4  # of one function in itself
+MAX_STEPS = 60_000  # statements and expressions on one path
+
+Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
+
+EVALUATE: dict[type, Callable[..., Abstract]] = {}
+EXECUTE: dict[type, Callable[..., Any]] = {}
+CALL: dict[type, Callable[..., Abstract]] = {}
+ATTRIBUTE: dict[type, Callable[..., Abstract | None]] = {}
+ITERATE: dict[type, Callable[..., None]] = {}
+
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def handles(table: dict[type, Any], *kinds: type) -> Callable[[Handler], Handler]:
+    """Registers how a table's question is answered for these kinds of thing; refuses duplicates."""
+
+    def register(function: Handler) -> Handler:
+        for kind in kinds:
+            if kind in table:
+                raise ValueError(f"{kind.__name__} is handled twice")
+            table[kind] = function
+        return function
+
+    return register
+
+
+class Raised(Exception):
+    """An exception of the interpreted program."""
+
+    def __init__(self, value: Abstract, at: Span) -> None:
+        super().__init__()
+        self.value = value
+        self.at = at
+
+
+class Stop(Exception):
+    """The interpreted program ends: `sys.exit()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """How a block ended, if not at its end: "return", "break" or "continue"."""
+
+    kind: str
+    value: Abstract = NONE
+
+
+BREAK, CONTINUE = Signal("break"), Signal("continue")
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """The names of one scope: of a module, a class body or a call."""
+
+    code: ir.Code
+    locals: dict[str, Abstract]
+    parent: Frame | None = None
+    function: Any = None  # the Function being run
+    source: Source | None = None  # of a module: what has not been executed yet
+    is_class: bool = False
+    on_yield: Callable[[Abstract], Abstract] | None = None
+    wanted: int = 0  # of a generator: how many values the loop over it would take
+    contexts: list[Any] = field(default_factory=list)
+
+    def span(self, node: ir.Node) -> Span:
+        return self.code.span(node.at)
+
+    def text(self, node: ir.Node) -> str:
+        return self.code.source(node.at)
+
+    @property
+    def module(self) -> Frame:
+        frame = self
+        while frame.parent is not None:
+            frame = frame.parent
+        return frame
+
+
+@dataclass(slots=True)
+class GradState:
+    """The grad mode that is in force, and what set it."""
+
+    enabled: bool = True
+    inference: bool = False
+    at: Span | None = None
+    stack: tuple[Span, ...] = ()
+    by_call: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop that is being run: how many rounds it takes, and which one it is in."""
+
+    number: int
+    rounds: int
+    round: int = 0
+    over: str = ""
+    node: ir.Node | None = None
+    end: tape.Iteration | None = None  # of the last round
+
+    def ends(self) -> None:
+        """Its last round was the last one: there was nothing more to run over."""
+        if self.end is not None:
+            self.end.last = True
+
+
+class Machine:
+    """The state of one path. Everything that happens to tensors goes through here and onto the tape."""
+
+    def __init__(self, entry: str, oracle: Oracle, session: Session) -> None:
+        self.tape = tape.Tape(entry)
+        self.oracle = oracle
+        self.session = session
+        self.grad = GradState()
+        self.autocast: list[tuple[str | None, bool | None]] = []
+        self.checkpoint = ""
+        self.where: tuple[Span, ...] = ()  # the calls that are being run, outermost first
+        self.running: list[Any] = []
+        self.frames: list[Frame] = []
+        self.protected: list[Frame] = []  # whose `try` catches what a backward raises
+        self.appended: dict[int, Span] = {}  # where something was last put into a container
+        self.loops: list[Loop] = []
+        self.loop_count = 0
+        self.steps = 0
+        self.nodes: dict[Symbol, tape.Value] = {}
+        self.tensors: dict[Symbol, Tensor] = {}
+        self.leaves: dict[Symbol, tape.Value] = {}
+        self.parameters: dict[tape.Parameter, Tensor] = {}
+        self.views: dict[int, list[Tensor]] = {}
+        self.symbols: dict[int, tuple[object, Symbol]] = {}
+        self.tests: dict[int, tuple[tape.Value, Test]] = {}
+        self.concrete: dict[Symbol, Const] = {}
+        self.overrides: dict[tuple[Symbol, str], Abstract] = {}
+        self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys
+        self.journal: list[tuple[object, ...]] = []
+        self.executed: set[Any] = session.executed
+
+    # running
+
+    def evaluate(self, node: ir.Node, frame: Frame) -> Abstract:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise GiveUp(Gap("steps", frame.span(node), self.tape.entry))
+        return EVALUATE[type(node)](self, node, frame)
+
+    def execute(self, statements: list[ir.Node], frame: Frame) -> Signal | None:
+        for statement in statements:
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                raise GiveUp(Gap("steps", frame.span(statement), self.tape.entry))
+            signal: Signal | None = EXECUTE[type(statement)](self, statement, frame)
+            if signal is not None:
+                return signal
+        return None
+
+    def call(self, function: Abstract, call: Call) -> Abstract:
+        """Calls any value with the arguments of `call`."""
+        return CALL[type(function)](self, function, call)
+
+    def invoke(self, function: Abstract, args: list[Abstract], at: Call, /, **kwargs: Abstract) -> Abstract:
+        """Calls `function` from a handler, at the place of the call that is being handled."""
+        return self.call(function, Call(at.name, args, kwargs, at.node, at.frame))
+
+    def attribute(self, value: Abstract, name: str, at: Call) -> Abstract:
+        """`value.name`; something unknown where nothing is known of it."""
+        found = ATTRIBUTE[type(value)](self, value, name, at) if type(value) in ATTRIBUTE else None
+        if found is None:
+            return Unknown(self.symbol(value).derive(("attribute", name), f"{self.symbol(value).text}.{name}"))
+        return found
+
+    def iterate(self, value: Abstract, visit: Visit, at: Call) -> None:
+        """Hands the items of `value` to `visit`, one after the other, until it returns True."""
+        ITERATE[type(value)](self, value, visit, at)
+
+    def items(self, value: Abstract, at: Call) -> list[Abstract]:
+        """The items of `value`, eagerly; of something unknown, a few."""
+        found: list[Abstract] = []
+
+        def visit(item: Abstract) -> bool:
+            found.append(item)
+            return False
+
+        with self.loop("", self.session.listed):
+            self.iterate(value, visit, at)
+        return found
+
+    # identity
+
+    def symbol(self, value: Abstract) -> Symbol:
+        """The symbol that stands for a value; one per object, kept for the path."""
+        if isinstance(value, Unknown):
+            return value.symbol
+        key: object = value.node if isinstance(value, Tensor) else value
+        if isinstance(value, Const):
+            return self.session.constant_symbol(value.value)
+        known = self.symbols.get(id(key))
+        if known is None:
+            text = value.node.title if isinstance(value, Tensor) else type(value).__name__.lower()
+            known = self.symbols[id(key)] = (key, Symbol(text))
+        return known[1]
+
+    def unknown(self, text: str, *, data: bool = False, type: str = "", test: Test | None = None) -> Unknown:
+        """Something new that nothing is known of."""
+        return Unknown(Symbol(text), data=data, type=type, test=test)
+
+    # places
+
+    @property
+    def rounds(self) -> tuple[tuple[int, int], ...]:
+        return tuple([(loop.number, loop.round) for loop in self.loops if loop.over]) if self.loops else ()
+
+    def emit(self, event: tape.Event) -> None:
+        """Writes an event on the tape, at this place in the loops and calls."""
+        event.stack, event.iteration = self.where, self.rounds
+        self.tape.write(event)
+        self.journal.append(("event", type(event).__name__))
+
+    def note(self, *entry: object) -> None:
+        """Writes down that something was assigned, so that branches that do the same are seen to."""
+        self.journal.append(entry)
+
+    # loops and modes
+
+    @contextmanager
+    def loop(self, over: str, rounds: int = 2) -> Iterator[Loop]:
+        self.loop_count += 1
+        loop = Loop(self.loop_count, rounds, over=over)
+        self.loops.append(loop)
+        try:
+            yield loop
+        finally:
+            self.loops.pop()
+
+    @contextmanager
+    def protecting(self, frames: list[Frame]) -> Iterator[None]:
+        """Runs the body of a `try` that catches what a backward in these scopes raises."""
+        before, self.protected = self.protected, self.protected + frames
+        try:
+            yield
+        finally:
+            self.protected = before
+
+    @contextmanager
+    def grad_mode(self, enabled: bool, at: Span, *, inference: bool = False) -> Iterator[None]:
+        """Runs a body under another grad mode, which ends with it."""
+        before = self.grad
+        self.enter_grad_mode(enabled, at, inference=inference)
+        try:
+            yield
+        finally:
+            self.restore_grad_mode(before, at)
+
+    def enter_grad_mode(self, enabled: bool, at: Span, *, inference: bool = False, by_call: bool = False) -> None:
+        """Sets grad mode. Inside inference mode nothing switches recording on again (torch 2.13)."""
+        if enabled and self.grad.inference and not inference:
+            self.grad = replace(self.grad)
+        else:
+            self.grad = GradState(enabled, inference or self.grad.inference, at, self.where, by_call)
+        now = self.grad
+        self.emit(tape.GradMode(at=at, enabled=now.enabled, inference=now.inference, by_call=by_call))
+
+    def restore_grad_mode(self, before: GradState, at: Span) -> None:
+        """Goes back to the grad mode that was in force before."""
+        self.grad = before
+        self.emit(tape.GradMode(at=at, enabled=before.enabled, inference=before.inference, entered=False))
+
+    def gap(self, kind: str, at: Span, detail: str = "") -> None:
+        self.session.gaps.add(Gap(kind, at, detail))

@@ -1,0 +1,337 @@
+"""What the paths of one entry share: the program, symbols, gaps; and the run of an entry along its paths."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.interpret import attributes, calls, conditions, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
+from gradlint.interpret.gaps import Gap, GiveUp
+from gradlint.interpret.machine import Frame, Loop, Machine, Raised, Stop
+from gradlint.interpret.paths import Oracle, Restart
+from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, tell
+from gradlint.interpret.statements import BATCHES, ROUNDS
+from gradlint.interpret.values import Abstract, Call, Class, Const, Function, Instance, Lib, Object, Symbol, Unknown
+from gradlint.ir import nodes as ir
+from gradlint.program.entries import Entry
+from gradlint.program.modules import Program
+
+log = logging.getLogger(__name__)
+
+_TRAINS = frozenset(
+    ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
+)
+_LOOPS_OVER_TRAINING = ("train", "fit", "epoch", "eval", "valid", "test", "run")
+MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so often
+LARGEST = 8  # a step that runs less often than this is taken to run every few rounds
+RESTARTS = 8  # of one entry
+MOST_STEPS = 120_000  # of one entry, on all of its paths: some two seconds
+_LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
+
+
+class Session:
+    """One entry: shared by its paths."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.gaps: set[Gap] = set()
+        self.executed: set[Any] = set()
+        self.modules: dict[Symbol, tape.Module] = {}
+        self.importing: set[int] = set()
+        self.stars: list[str] = []
+        self.batches = BATCHES
+        self.restarts = 0
+        self.steps = 0
+        self.shrunk: dict[int, int] = {}  # literals that count rounds, and what they are taken to be
+        self.loaders: set[Symbol] = (
+            set()
+        )  # what training loops run over: each has as many batches as the loop has rounds
+        self._moduli: set[int] = set()
+        self._constants: dict[object, Symbol] = {}
+        self._libraries: dict[str, Symbol] = {}
+        self._parameters: dict[tuple[int, str], Symbol] = {}
+        self._rounds: dict[int, tuple[bool, bool]] = {}
+
+    # symbols
+
+    def constant_symbol(self, value: object) -> Symbol:
+        key = (type(value), repr(value))
+        if key not in self._constants:
+            self._constants[key] = Symbol(repr(value))
+        return self._constants[key]
+
+    def library_symbol(self, name: str) -> Symbol:
+        if name not in self._libraries:
+            self._libraries[name] = Symbol(name)
+        return self._libraries[name]
+
+    def parameter(self, m: Machine, function: Function, parameter: ir.Parameter) -> Abstract:
+        """What a parameter is that no caller is seen to pass: unknown, of the type that its annotation names."""
+        key = (id(function.node), parameter.name)
+        if key not in self._parameters:
+            self._parameters[key] = Symbol(parameter.name)
+        symbol = self._parameters[key]
+        typed = self._annotated(m, function, parameter, symbol)
+        if typed is not None:
+            return typed
+        name = parameter.name.lower()
+        return Unknown(symbol, data=any(word in name for word in _LOADERS))
+
+    def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
+        if parameter.annotation is None:
+            return None
+        if isinstance(parameter.annotation, ir.Literal):
+            return None
+        annotation = m.evaluate(parameter.annotation, function.scope)
+        if isinstance(annotation, Lib):
+            maker = TYPES.get(annotation.name)
+            return maker(m, symbol, function, parameter) if maker is not None else None
+        if isinstance(annotation, Class) and not annotation.has_unknown_base and annotation.dataclass:
+            return None
+        return None
+
+    # names
+
+    def is_builtin(self, name: str) -> bool:
+        return hasattr(builtins, name)
+
+    def missing(self, frame: Frame, name: str) -> Abstract:
+        """A name that nothing in sight binds."""
+        for module in self.stars:
+            if f"{module}.{name}" in FUNCTIONS:
+                return Lib(f"{module}.{name}")
+        return Unknown(self.library_symbol(f"{frame.code.path}:{name}").derive("name", name))
+
+    def member_of(self, cls: Class, name: str) -> Abstract | None:
+        """A member of the program's part of a class's lineage."""
+        for entry in cls.lineage():
+            if isinstance(entry, Class) and name in entry.namespace:
+                return entry.namespace[name]
+        return None
+
+    def has_model(self, name: str) -> bool:
+        return canonical(name) in FUNCTIONS
+
+    # loops
+
+    def rounds(self, node: ir.For | ir.While) -> int:
+        trains, _ = self._kind(node)
+        return self.batches if trains else ROUNDS
+
+    def wanted(self, node: ir.For | ir.While, frame: Frame) -> int:
+        """The rounds of a generator's own loop: as many values as the loop over the generator would take."""
+        return 0 if self._kind(node)[1] else frame.wanted
+
+    @property
+    def listed(self) -> int:
+        """How many items of something without a known end a list of them has: with counters about, a whole window."""
+        return self.batches if self.batches > BATCHES else ROUNDS
+
+    def shown(self, length: int) -> int:
+        """In how many rounds to show a loop of a known length: with the same remainder for every counter."""
+        if length <= self.batches:
+            return length
+        windows = [(modulus, modulus) for modulus in self._moduli]
+        windows += [(modulus, small) for modulus, small in self.shrunk.items() if small == conditions.SMALL]
+        for rounds in range(self.batches, 2 * MOST_BATCHES):
+            if all((rounds % small == 0) == (length % modulus == 0) for modulus, small in windows):
+                return rounds
+        return self.batches
+
+    def trains(self, m: Machine) -> bool:
+        """Whether the innermost loop is one that must not run over many rounds."""
+        return bool(m.loops) and m.loops[-1].over != ""
+
+    def _kind(self, node: ir.For | ir.While) -> tuple[bool, bool]:
+        known = self._rounds.get(id(node))
+        if known is None:
+            known = self._rounds[id(node)] = _trains(node.body)
+        return known
+
+    def counted(self, m: Machine, modulus: int) -> None:
+        """A counter met `% modulus`: the entry is run again, with rounds enough for a whole window and a remainder."""
+        loop = next((loop for loop in reversed(m.loops) if loop.over), None)
+        if loop is None or modulus < 2:
+            return
+        if loop.rounds != self.batches and not self._admit(m, loop):
+            return
+        if modulus in self._moduli | set(self.shrunk):
+            return
+        if modulus > LARGEST:
+            self.shrunk |= {modulus: conditions.SMALL, modulus - 1: conditions.SMALL - 1}
+            self.restart()
+        else:
+            self._moduli.add(modulus)
+            rounds = _rounds_for(self._moduli)
+            if rounds != self.batches:
+                self.batches = rounds
+                self.restart()
+
+    def _admit(self, m: Machine, loop: Loop) -> bool:
+        """Takes a loop for one that trains, where a function that it calls does; it has as many rounds as those."""
+        node = loop.node
+        if not isinstance(node, ir.For | ir.While) or self._kind(node)[1]:
+            return False
+        if not any(isinstance(e, tape.Backward) and (loop.number, loop.round) in e.iteration for e in m.tape.events):
+            return False
+        self._rounds[id(node)] = (True, False)
+        self.restart()
+        return True
+
+    def runs_over(self, m: Machine, loader: Symbol) -> None:
+        """A loop runs over something unknown: where that is a training loop, its length is the number of its rounds."""
+        loop = m.loops[-1] if m.loops else None
+        if loop is not None and loop.over and loop.rounds == self.batches and loader not in self.loaders:
+            self.loaders.add(loader)
+            if "len" in loader.derived:
+                self.restart()
+
+    def restart(self) -> None:
+        """Runs the entry again, from its first path on, a few times at most."""
+        self.restarts += 1
+        if self.restarts <= RESTARTS:
+            raise Restart
+
+
+def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
+    """Whether these statements, not counting loops within them, hold a part of a training step; whether they loop."""
+    trains = loops = False
+    pending: list[object] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list | tuple):
+            pending.extend(node)
+            continue
+        if isinstance(node, ir.For | ir.While):
+            loops = True
+            continue
+        if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and node.function.name in _TRAINS:
+            trains = True
+        if isinstance(node, ir.Node) and not isinstance(node, ir.Function | ir.Class):
+            pending.extend(getattr(node, slot) for slot in _slots(type(node)) if slot not in ("at", "cached"))
+        elif isinstance(node, ir.Handler):
+            pending.extend(node.body)
+    return trains and not loops, loops
+
+
+def _rounds_for(moduli: set[int]) -> int:
+    """How many rounds show a whole window of each counter and leave a remainder, counted from 0 as from 1."""
+    for rounds in range(max(moduli) + 1, MOST_BATCHES):
+        if all(rounds % modulus == 1 if modulus == 2 else rounds % modulus > 1 for modulus in moduli):
+            return max(rounds, BATCHES)
+    return MOST_BATCHES
+
+
+def _slots(kind: type) -> list[str]:
+    return [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
+
+
+def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
+    """The tapes of one entry, one for each path that was run."""
+    while True:
+        try:
+            return list(_paths(program, path, entry, session))
+        except Restart:
+            continue
+
+
+def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
+    def run(oracle: Oracle) -> tape.Tape:
+        program.reset()
+        machine = Machine(f"{path}:{entry.name}", oracle, session)
+        try:
+            machine.tape.complete = _run(machine, program, path, entry)
+        finally:
+            session.steps += machine.steps
+        machine.tape.decisions = tuple(oracle.decisions)
+        return machine.tape
+
+    for made in paths.explore(run):
+        yield made
+        if session.steps > MOST_STEPS:
+            session.gaps.add(Gap("paths", made.events[-1].at, entry.name))
+            return
+
+
+def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
+    source = program.source(path)
+    assert source is not None
+    raised, at = "", source.code.span((1, 0, 1, 0))
+    try:
+        if entry.function:
+            _enter(m, program, path, entry)
+        else:
+            frame = Frame(source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))})
+            m.frames.append(frame)
+            m.execute(source.statements, frame)
+    except Raised as error:
+        raised, at = "exception", error.at
+    except Stop:
+        raised = "exit"
+    except GiveUp as gave_up:
+        session = m.session
+        session.gaps.add(gave_up.gap)
+        _end(m, at, "gap")
+        return False
+    _end(m, at, raised)
+    return True
+
+
+def _end(m: Machine, at: Span, raised: str) -> None:
+    tell("end", m)
+    m.emit(tape.End(at=at, raised=raised))
+
+
+def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
+    """Calls a function with unknown arguments; a method on an object made with unknown arguments."""
+    frame = program.frame(path)
+    assert frame is not None
+    assert frame.source is not None
+    node = ir.Literal((entry.line, 0, entry.line, 0), None)
+    call = Call(entry.name, [], {}, node, frame)
+    value = program.bind(m, frame, entry.function[0])
+    if value is None:
+        return
+    for position, name in enumerate(entry.function[1:], 1):
+        if isinstance(value, Class):
+            last = position == len(entry.function) - 1
+            if not last:
+                value = value.namespace.get(name)
+                continue
+            instance = _object(m, value, call)
+            m.state["older"] = frozenset(m.parameters)
+            value = m.attribute(instance, name, call)
+            _hook(m, instance, name, value, call)
+            return
+    if isinstance(value, Function | Abstract):
+        result = m.call(value, call)
+        _drain(m, result, call)
+
+
+def _object(m: Machine, cls: Class, call: Call) -> Abstract:
+    instance = Instance(cls, at=call.frame.span(call.node))
+    calls.prepare(m, instance)
+    depth = len(m.running)
+    try:
+        calls.initialise(m, instance, Call(cls.name, [], {}, call.node, call.frame, open=True))
+    except Raised:
+        del m.running[depth:]
+    return instance
+
+
+def _hook(m: Machine, instance: Abstract, name: str, method: Abstract, call: Call) -> None:
+    for hook in ENTRIES:
+        if hook(m, instance, name, method, call):
+            return
+    _drain(m, m.call(method, call), call)
+
+
+def _drain(m: Machine, result: Abstract, call: Call) -> None:
+    """Runs a generator that an entry returns."""
+    if isinstance(result, Object) and result.cls == "builtins.generator":
+        m.items(result, call)

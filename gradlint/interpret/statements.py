@@ -1,0 +1,667 @@
+"""Statements: what each does, and how it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions, kept, tensors
+from gradlint.interpret.expressions import OPERATIONS, binary, hashable, item, lookup_name
+from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
+from gradlint.interpret.registry import canonical, find_attribute, find_method, tell
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Package,
+    Sequence,
+    Tensor,
+    Unknown,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+from gradlint.library.effects import lookup
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+ROUNDS = 2  # of a loop whose length is not known
+BATCHES = 3  # of a loop over batches
+
+
+def summary(value: Abstract) -> object:
+    """What decides whether two values are the same to the analysis: constants by value, numbers by being one."""
+    match value:
+        case Const():
+            return ("constant", repr(value.value))
+        case Unknown():
+            if value.test is not None:
+                return (
+                    "test",
+                    value.test.subject.text,
+                    value.test.relation,
+                    repr(value.test.operand),
+                    value.test.negated,
+                )
+            if value.data and value.origin is None:
+                return ("data",)
+            return ("unknown", value.symbol.text, value.origin is None)
+        case Tensor():
+            node = value.node
+            if not node.requires_grad and node.kind is tape.Kind.DATA:
+                return ("batch",)
+            return ("tensor", node.at, node.op, node.requires_grad, node.cut)
+        case Sequence():
+            return (value.kind, value.open, tuple(summary(entry) for entry in value.items[:8]), len(value.items))
+        case Mapping():
+            return (
+                "dict",
+                value.open,
+                tuple((repr(key), summary(entry)) for key, entry in list(value.items.items())[:8]),
+            )
+        case Object():
+            return ("object", value.cls, value.at)
+        case Instance():
+            return ("instance", value.cls.name, value.at)
+        case Function():
+            return ("function", value.node.at, value.node.code.path)
+        case Lib():
+            return ("library", value.name)
+    return (type(value).__name__,)
+
+
+def name_value(m: Machine, value: Abstract, name: str) -> None:
+    """Gives what is assigned for the first time the name that messages use."""
+    if isinstance(value, Tensor):
+        value.node.name = value.node.name or name
+        if value.node.parameter is not None and not value.node.parameter.name:
+            value.node.parameter.name = name
+    elif isinstance(value, Unknown):
+        known = m.nodes.get(value.symbol)
+        if known is not None:
+            known.name = known.name or name
+    elif isinstance(value, Instance | Object):
+        if value.module is not None and value.module.name.startswith("<"):
+            value.module.name = name
+        if isinstance(value, Object):
+            handle = value.state.get("handle")
+            if isinstance(handle, tape.Optimizer | tape.Scaler | tape.Scheduler) and not handle.name:
+                handle.name = name
+
+
+def assign(m: Machine, target: ir.Node, value: Abstract, frame: Frame) -> None:
+    """`target = value`."""
+    match target:
+        case ir.Name():
+            bind(m, target.id, value, frame)
+        case ir.Attribute():
+            owner = m.evaluate(target.target, frame)
+            set_attribute(m, owner, target.name, value, target, frame)
+        case ir.Subscript():
+            owner = m.evaluate(target.target, frame)
+            set_item(m, owner, m.evaluate(target.index, frame), value, target, frame)
+        case ir.Display():
+            _unpack(m, target.items, value, target, frame)
+        case ir.Star():
+            assign(m, target.value, value, frame)
+
+
+def bind(m: Machine, name: str, value: Abstract, frame: Frame) -> None:
+    name_value(m, value, name)
+    tell("bound", m, name, value)
+    scope = frame
+    function = frame.function
+    if function is not None:
+        if name in function.node.globals:
+            scope = frame.module
+        elif name in function.node.nonlocals and frame.parent is not None:
+            scope = frame.parent
+            while scope.parent is not None and name not in scope.locals:
+                scope = scope.parent
+    scope.locals[name] = value
+    m.note("name", name, summary(value))
+
+
+def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, frame: Frame) -> None:
+    if isinstance(value, Tensor | Unknown):
+        from gradlint.interpret.expressions import derived, tensor_item
+
+        for position, target in enumerate(targets):
+            index = Const(position)
+            part = (
+                tensor_item(m, value, index, target, frame)
+                if isinstance(value, Tensor)
+                else derived(m, value, "item", position, target, frame)
+            )
+            assign(m, target, part, frame)
+        return
+    items = m.items(value, Call("=", [], {}, node, frame))
+    is_open = isinstance(value, Sequence) and value.open
+    star = next((i for i, target in enumerate(targets) if isinstance(target, ir.Star)), None)
+    if star is not None:
+        after = len(targets) - star - 1
+        middle = items[star : len(items) - after] if len(items) >= len(targets) - 1 else []
+        items = [*items[:star], Sequence("list", middle, is_open), *(items[len(items) - after :] if after else [])]
+    for position, target in enumerate(targets):
+        assign(m, target, items[position] if position < len(items) else m.unknown(frame.text(target)), frame)
+
+
+def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`owner.name = value`."""
+    m.note("attribute", name, summary(value))
+    at = Call(name, [value], {}, node, frame)
+    match owner:
+        case Instance():
+            _set_instance(m, owner, name, value, at)
+        case Class():
+            owner.namespace[name] = value
+        case Package():
+            owner.scope.locals[name] = value
+        case Function():
+            owner.attrs[name] = value
+        case Object():
+            setter = find_method(owner.cls, f"__set_{name}__") or find_method(owner.cls, "__setattr__")
+            if setter is not None:
+                setter(m, owner, at)
+            else:
+                owner.attrs[name] = value
+        case Tensor():
+            setter = find_method("torch.Tensor", f"__set_{name}__")
+            if setter is not None:
+                setter(m, owner, at)
+            else:
+                owner.attrs[name] = value
+        case Unknown():
+            setter = find_method("unknown", f"__set_{name}__")
+            if setter is not None:
+                setter(m, owner, at)
+            m.overrides[owner.symbol, f"attribute:{name}"] = value
+
+
+def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> None:
+    for cls in owner.cls.lineage():
+        found = cls.namespace.get(name) if isinstance(cls, Class) else None
+        if isinstance(found, Object) and found.cls == "builtins.property":
+            setter = found.state.get("set")
+            if isinstance(setter, Abstract):
+                m.call(setter, Call(name, [owner, value], {}, at.node, at.frame))
+                return
+        if isinstance(cls, Class) and "__setattr__" in cls.namespace:
+            break
+    if owner.module is not None:
+        setter = find_method("torch.nn.Module", "__setattr__")
+        if setter is not None:
+            setter(m, owner, Call(name, [value], {}, at.node, at.frame))
+    owner.attrs[name] = value
+    name_value(m, value, name if owner.module is not None else f"self.{name}" if name else name)
+
+
+def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`owner[index] = value`."""
+    m.note("item", frame.text(node), summary(value))
+    match owner:
+        case Mapping():
+            key = hashable(index)
+            if key is None:
+                owner.open = True
+                owner.items[("unknown", m.symbol(index))] = value
+            else:
+                owner.items[key] = value
+        case Sequence():
+            if (
+                isinstance(index, Const)
+                and isinstance(index.value, int)
+                and -len(owner.items) <= index.value < len(owner.items)
+            ):
+                owner.items[index.value] = value
+            else:
+                owner.open, owner.rest = True, value
+        case Tensor():
+            inputs = tensors.sources(m, [value], node, frame)
+            old = owner.node
+            tensors.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame)
+            if owner.node is not old:
+                owner.node.arguments = tensors.given(m, [NONE, index, value], {})
+        case Unknown():
+            if owner.symbol in m.nodes and not owner.data:
+                inputs = tensors.sources(m, [value], node, frame)
+                written = tensors.write(
+                    m, tensors.as_tensor(m, owner, node, frame), "torch.Tensor.__setitem__", inputs, node, frame
+                )
+                m.nodes[owner.symbol] = written.node
+            handler = find_method("numpy.ndarray", "__setitem__") if owner.type == "array" else None
+            if handler is not None:
+                handler(m, owner, Call("__setitem__", [index, value], {}, node, frame))
+            m.overrides[owner.symbol, f"item:{hashable(index) or m.symbol(index)}"] = value
+        case Instance() | Object():
+            at = Call("__setitem__", [index, value], {}, node, frame)
+            method = m.attribute(owner, "__setitem__", at)
+            if not isinstance(method, Unknown):
+                m.call(method, at)
+
+
+@handles(EXECUTE, ir.Assign)
+def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
+    value = m.evaluate(node.value, frame)
+    for target in node.targets:
+        assign(m, target, value, frame)
+    if frame.is_class and node.annotation is not None and isinstance(node.targets[0], ir.Name):
+        frame.locals.setdefault("__annotations__", Mapping({}))
+        annotations = frame.locals["__annotations__"]
+        assert isinstance(annotations, Mapping)
+        annotations.items[node.targets[0].id] = value
+
+
+@handles(EXECUTE, ir.Declare)
+def declare(m: Machine, node: ir.Declare, frame: Frame) -> None:
+    if frame.is_class:
+        annotations = frame.locals.setdefault("__annotations__", Mapping({}))
+        assert isinstance(annotations, Mapping)
+        annotations.items[node.name] = NONE
+
+
+@handles(EXECUTE, ir.Augment)
+def augment(m: Machine, node: ir.Augment, frame: Frame) -> None:
+    target = node.target
+    if isinstance(target, ir.Subscript):
+        owner = m.evaluate(target.target, frame)
+        index = m.evaluate(target.index, frame)
+        before = item(m, owner, index, target, frame)
+        set_item(m, owner, index, augmented(m, node, before, frame), target, frame)
+        return
+    if isinstance(target, ir.Attribute):
+        owner = m.evaluate(target.target, frame)
+        before = m.attribute(owner, target.name, Call(target.name, [], {}, target, frame))
+        after = augmented(m, node, before, frame)
+        set_attribute(m, owner, target.name, after, target, frame)
+        return
+    assert isinstance(target, ir.Name)
+    bind(m, target.id, augmented(m, node, lookup_name(m, target.id, frame), frame), frame)
+
+
+def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> Abstract:
+    """What `before op= value` leaves: lists and tensors are changed in place."""
+    value = m.evaluate(node.value, frame)
+    if isinstance(before, Tensor):
+        op = f"{OPERATIONS[node.op]}_"
+        inputs = tensors.sources(m, [value], node, frame)
+        old = before.node
+        written = tensors.write(m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op))
+        if written.node is not old:
+            written.node.arguments = tensors.given(m, [NONE, value], {})
+        return written
+    if isinstance(before, Sequence) and before.kind == "list" and node.op == "+":
+        if isinstance(value, Sequence):
+            before.items.extend(value.items)
+            before.open = before.open or value.open
+        else:
+            before.open = True
+        return before
+    return binary(m, node.op, before, value, node, frame)
+
+
+@handles(EXECUTE, ir.Delete)
+def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
+    for target in node.targets:
+        if isinstance(target, ir.Name):
+            frame.locals.pop(target.id, None)
+        elif isinstance(target, ir.Subscript):
+            owner, index = m.evaluate(target.target, frame), m.evaluate(target.index, frame)
+            if isinstance(owner, Mapping) and isinstance(index, Const):
+                owner.items.pop(index.value, None)
+        elif isinstance(target, ir.Attribute):
+            owner = m.evaluate(target.target, frame)
+            if isinstance(owner, Instance):
+                owner.attrs.pop(target.name, None)
+
+
+@handles(EXECUTE, ir.Expression)
+def expression(m: Machine, node: ir.Expression, frame: Frame) -> None:
+    value = m.evaluate(node.value, frame)
+    tell("discarded", m, value, node.value, frame)
+
+
+def _escapes(block: list[ir.Node]) -> bool:
+    return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
+
+
+@handles(EXECUTE, ir.If)
+def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
+    value = m.evaluate(node.test, frame)
+    known = conditions.truth(m, value)
+    if known is not None:
+        if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
+            m.emit(
+                tape.Fact(
+                    at=frame.span(node.test),
+                    what="branch",
+                    detail="true" if known else "false",
+                    text=frame.text(node.test),
+                )
+            )
+        return m.execute(node.then if known else node.otherwise, frame)
+    default = not (_escapes(node.then) and not _escapes(node.otherwise))
+    taken = conditions.decide(m, value, node.test, frame, default=default)
+    outer, m.journal = m.journal, []
+    signal: Signal | None = None
+    try:
+        signal = m.execute(node.then if taken else node.otherwise, frame)
+        m.journal.append(("end", signal.kind if signal else ""))
+    except (Raised, Stop):
+        m.journal.append(("end", "raise"))
+        raise
+    finally:
+        m.oracle.leave(node.test, taken, m.journal)
+        m.journal = outer + m.journal
+    return signal
+
+
+@handles(EXECUTE, ir.While)
+def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
+    with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
+        loop.node = node
+        while loop.round < loop.rounds:
+            value = m.evaluate(node.test, frame)
+            known = conditions.known_truth(value)
+            if known is False:
+                loop.ends()
+                return m.execute(node.otherwise, frame)
+            if known is None:
+                m.oracle.facts.learn(conditions.test_of(m, value), True)
+            signal = _round(m, loop, node, node.body, frame)
+            if signal is BREAK:
+                kept.report(m, loop)
+                return None
+            if signal is not None and signal.kind == "return":
+                return signal
+        m.emit(tape.Fact(at=frame.span(node), what="endless", text=frame.text(node.test)))
+        kept.report(m, loop)
+    return m.execute(node.otherwise, frame) if not isinstance(node.test, ir.Literal) else None
+
+
+def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame) -> Signal | None:
+    text = frame.text(node.iterable if isinstance(node, ir.For) else node.test)
+    m.emit(
+        tape.Iteration(at=frame.span(node), loop=loop.number, round=loop.round, begins=True, over=loop.over, text=text)
+    )
+    signal = m.execute(body, frame)
+    loop.end = tape.Iteration(
+        at=frame.span(node), loop=loop.number, round=loop.round, begins=False, over=loop.over, text=text
+    )
+    m.emit(loop.end)
+    loop.round += 1
+    return signal
+
+
+@handles(EXECUTE, ir.For)
+def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
+    iterable = m.evaluate(node.iterable, frame)
+    ended: list[Signal] = []
+    with m.loop("for", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
+        loop.node = node
+
+        def visit(entry: Abstract) -> bool:
+            assign(m, node.target, entry, frame)
+            signal = _round(m, loop, node, node.body, frame)
+            if signal is None or signal is CONTINUE:
+                return False
+            ended.append(signal)
+            return True
+
+        m.iterate(iterable, visit, Call("for", [], {}, node.iterable, frame))
+        if not ended and not _is_endless(iterable):
+            loop.ends()
+        kept.report(m, loop)
+    if ended:
+        return ended[0] if ended[0].kind == "return" else None
+    return m.execute(node.otherwise, frame)
+
+
+def _is_endless(iterable: Abstract) -> bool:
+    """Whether something goes on for ever, as `itertools.count()` does, and what wraps it."""
+    if not isinstance(iterable, Object):
+        return False
+    if "endless" in iterable.state:
+        return bool(iterable.state["endless"])
+    sources = [_is_endless(source) for source in iterable.state.get("sources", ())]
+    return bool(sources) and (all(sources) if iterable.cls == "builtins.zip" else any(sources))
+
+
+@handles(EXECUTE, ir.With)
+def with_(m: Machine, node: ir.With, frame: Frame) -> Signal | None:
+    from gradlint.interpret.calls import run_context
+
+    context = m.evaluate(node.context, frame)
+    ended: list[Signal] = []
+
+    def body(entered: Abstract) -> None:
+        if node.target is not None:
+            assign(m, node.target, entered, frame)
+        elif isinstance(entered, Object):
+            tell("discarded", m, entered, node.context, frame)
+        signal = m.execute(node.body, frame)
+        if signal is not None:
+            ended.append(signal)
+
+    run_context(m, context, body, Call("with", [], {}, node.context, frame))
+    return ended[0] if ended else None
+
+
+@handles(EXECUTE, ir.Try)
+def try_(m: Machine, node: ir.Try, frame: Frame) -> Signal | None:
+    signal: Signal | None = None
+    if node.handlers and m.state.get("sampling") and _fails(m, node, frame):
+        return m.execute([*node.handlers[0].body, *node.finally_], frame)
+    try:
+        try:
+            with m.protecting([frame] if _swallows(m, node, frame) else []):
+                signal = m.execute(node.body, frame)
+            if signal is None:
+                signal = m.execute(node.otherwise, frame)
+        except Raised as raised:
+            handler = _handler(m, node, raised, frame)
+            if handler is None:
+                raise
+            if handler.name:
+                frame.locals[handler.name] = raised.value
+            signal = m.execute(handler.body, frame)
+    finally:
+        last = m.execute(node.finally_, frame)
+    return last or signal
+
+
+def _fails(m: Machine, node: ir.Try, frame: Frame) -> bool:
+    """Whether the body of a `try` raises, where that is taken to be possible."""
+    asked = Unknown(m.session.library_symbol("raises").derive(id(node), "raises"), data=True, type="bool")
+    return conditions.decide(m, asked, node.body[0], frame, default=False)
+
+
+def _swallows(m: Machine, node: ir.Try, frame: Frame) -> bool:
+    """Whether a handler takes what a backward raises, and does not raise again."""
+    error = Object("builtins.RuntimeError", frame.span(node))
+    for handler in node.handlers:
+        if handler.types is None or _catches(m, m.evaluate(handler.types, frame), error):
+            return not any(isinstance(statement, ir.Raise) for statement in handler.body)
+    return False
+
+
+def _handler(m: Machine, node: ir.Try, raised: Raised, frame: Frame) -> ir.Handler | None:
+    for handler in node.handlers:
+        if handler.types is None or _catches(m, m.evaluate(handler.types, frame), raised.value):
+            return handler
+    return None
+
+
+def _catches(m: Machine, types: Abstract, value: Abstract) -> bool:
+    if isinstance(types, Sequence):
+        return any(_catches(m, entry, value) for entry in types.items)
+    if isinstance(types, Lib) and types.name in ("builtins.Exception", "builtins.BaseException"):
+        return True
+    if isinstance(value, Instance):
+        return types in value.cls.lineage()
+    if isinstance(value, Object) and isinstance(types, Lib):
+        return value.cls == types.name
+    return isinstance(types, Unknown)
+
+
+@handles(EXECUTE, ir.Return)
+def return_(m: Machine, node: ir.Return, frame: Frame) -> Signal:
+    return Signal("return", NONE if node.value is None else m.evaluate(node.value, frame))
+
+
+@handles(EXECUTE, ir.Raise)
+def raise_(m: Machine, node: ir.Raise, frame: Frame) -> None:
+    value = NONE if node.value is None else m.evaluate(node.value, frame)
+    if isinstance(value, Class):
+        value = m.call(value, Call("raise", [], {}, node, frame))
+    elif isinstance(value, Lib):
+        value = Object(value.name, frame.span(node))
+    raise Raised(value, frame.span(node))
+
+
+@handles(EXECUTE, ir.Jump)
+def jump(m: Machine, node: ir.Jump, frame: Frame) -> Signal:
+    return BREAK if node.kind == "break" else CONTINUE
+
+
+@handles(EXECUTE, ir.Assert)
+def assert_(m: Machine, node: ir.Assert, frame: Frame) -> None:
+    """What is asserted holds from here on."""
+    value = m.evaluate(node.test, frame)
+    m.emit(tape.Fact(at=frame.span(node.test), what="asserted", text=frame.text(node.test)))
+    if conditions.truth(m, value) is None:
+        m.oracle.facts.learn(conditions.test_of(m, value), True)
+
+
+@handles(EXECUTE, ir.Function)
+def define(m: Machine, node: ir.Function, frame: Frame) -> None:
+    value = m.evaluate(node, frame)
+    for decorator in reversed(node.decorators):
+        value = _decorated(m, m.evaluate(decorator, frame), value, decorator, frame)
+    frame.locals[node.name] = value
+
+
+def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """What a decorator makes; one that nothing is known of leaves the function as it is."""
+    if isinstance(decorator, Unknown):
+        return value
+    if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
+        return value
+    made = m.call(decorator, Call("decorator", [value], {}, node, frame))
+    return value if isinstance(made, Unknown) else made
+
+
+@handles(EXECUTE, ir.Class)
+def class_(m: Machine, node: ir.Class, frame: Frame) -> None:
+    scope = Frame(frame.code, {}, frame, is_class=True)
+    bases = [m.evaluate(base, frame) for base in node.bases if not isinstance(base, ir.Star)]
+    bases = [base if isinstance(base, Class | Lib | Unknown) else m.unknown(node.name) for base in bases]
+    m.execute(node.body, scope)
+    annotations = scope.locals.pop("__annotations__", Mapping({}))
+    made = Class(node.name, bases, scope.locals, node)
+    assert isinstance(annotations, Mapping)
+    made.annotations = {str(name): (scope.locals.get(str(name)), node) for name in annotations.items}
+    for member in scope.locals.values():
+        _own(member, made)
+    for base in made.libraries():
+        hook = find_method(canonical(base), "__init_subclass__")
+        if hook is not None:
+            hook(m, made, Call(node.name, [], {}, node, frame))
+    _tell_base(m, made, node, frame)
+    value: Abstract = made
+    for decorator in reversed(node.decorators):
+        value = _decorated(m, m.evaluate(decorator, frame), value, decorator, frame)
+    frame.locals[node.name] = value
+
+
+def _tell_base(m: Machine, made: Class, node: ir.Class, frame: Frame) -> None:
+    """Runs the `__init_subclass__` that a base of the program defines."""
+    for base in made.bases:
+        hook = m.session.member_of(base, "__init_subclass__") if isinstance(base, Class) else None
+        if hook is not None:
+            given = {key: m.evaluate(value, frame) for key, value in node.keywords if key not in (None, "metaclass")}
+            run = (
+                hook
+                if isinstance(hook, Function)
+                else m.attribute(made, "__init_subclass__", Call(node.name, [], {}, node, frame))
+            )
+            m.call(
+                run,
+                Call(
+                    node.name,
+                    [made] if run is hook else [],
+                    {str(key): value for key, value in given.items()},
+                    node,
+                    frame,
+                ),
+            )
+            return
+
+
+def _own(member: Abstract, cls: Class) -> None:
+    """Tells functions of a class (under decorators, too) whose they are, for `super()`."""
+    from gradlint.interpret.values import Builtin
+
+    while isinstance(member, Builtin) and member.wraps is not None:
+        member = member.wraps
+    if isinstance(member, Function) and member.owner is None:
+        member.owner = cls
+    elif isinstance(member, Object) and member.cls in (
+        "builtins.property",
+        "builtins.staticmethod",
+        "builtins.classmethod",
+    ):
+        for inner in member.state.values():
+            if isinstance(inner, Abstract):
+                _own(inner, cls)
+
+
+@handles(EXECUTE, ir.Import)
+def import_(m: Machine, node: ir.Import, frame: Frame) -> None:
+    frame.locals[node.name] = m.session.program.imported(frame, node.module if node.whole else node.name, 0)
+    if not node.whole:
+        m.session.program.imported(frame, node.module, 0)
+
+
+@handles(EXECUTE, ir.ImportFrom)
+def import_from(m: Machine, node: ir.ImportFrom, frame: Frame) -> None:
+    for name, bound in node.names:
+        if name == "*":
+            m.session.program.star(m, frame, node.module, node.level)
+        else:
+            found = m.session.program.member(m, frame, node.module, node.level, name)
+            frame.locals[bound] = _constant_of(m, found, node, frame)
+
+
+def _constant_of(m: Machine, found: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """`from math import pi`: the value itself, where the library's model has it."""
+    home, _, name = found.name.rpartition(".") if isinstance(found, Lib) else ("", "", "")
+    handler = find_attribute(canonical(home), name) if home else None
+    return found if handler is None else handler(m, Lib(home), Call(name, [], {}, node, frame)) or found
+
+
+@handles(EXECUTE, ir.Match)
+def match(m: Machine, node: ir.Match, frame: Frame) -> Signal | None:
+    """Literal patterns compare; others bind their names to something unknown and are taken as they come."""
+    import ast
+
+    subject = m.evaluate(node.subject, frame)
+    for pattern, names, guard, body in node.cases:
+        for bound in names:
+            frame.locals[bound] = subject if isinstance(pattern, ast.MatchAs) else m.unknown(bound)
+        if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant):
+            test = conditions.compare(m, "==", subject, Const(pattern.value.value), frame.text(node.subject))
+            taken = conditions.decide(m, test, body[0], frame) if body else conditions.truth(m, test) or False
+        elif isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+            taken = True
+        else:
+            taken = conditions.decide(m, m.unknown("case", data=True, type="bool"), body[0], frame) if body else False
+        if taken and (guard is None or conditions.decide(m, m.evaluate(guard, frame), guard, frame)):
+            return m.execute(body, frame)
+    return None

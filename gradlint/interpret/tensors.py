@@ -1,0 +1,420 @@
+"""The model of autograd: what an operation makes of its inputs, what it saves, what a write in place does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.interpret.values import Abstract, Const, Instance, Mapping, Object, Sequence, Symbol, Tensor, Unknown
+from gradlint.ir import nodes as ir
+from gradlint.library.effects import Effect
+from gradlint.tape import Cut, DType, Kind, Saved, Storage, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+SHAPED = frozenset(["rand", "randn", "zeros", "ones", "empty", "full"])  # their first argument is a shape
+MAX_NESTING = 4  # how deep containers are searched for tensors
+
+
+def value(
+    m: Machine, op: str, kind: Kind, inputs: Iterable[Value], node: ir.Node, frame: Frame, **fields: Any
+) -> Value:
+    """A new value on the tape, made here."""
+    made = Value(op, kind, tuple(inputs), frame.span(node), m.where, **fields)
+    made.text = made.text or frame.text(node)
+    made.order, made.iteration = len(m.tape.events), m.rounds
+    if m.grad.inference and kind is not Kind.PARAMETER:
+        made.inference_at = m.grad.at
+    made.checkpointed, made.inference = (
+        m.checkpoint,
+        made.inference or (m.grad.inference and kind is not Kind.PARAMETER),
+    )
+    if made.inference and made.cut_at is None:
+        made.cut_at, made.cut_stack = m.grad.at, m.grad.stack
+    if m.autocast:
+        device, enabled = m.autocast[-1]
+        made.autocast = None if enabled is False else device or "unknown"
+    return made
+
+
+def operation(
+    m: Machine, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
+    *, differentiable: bool = True, cut: Cut | None = None, **fields: Any,
+) -> Value:  # fmt: skip
+    """The value of an operation: recorded if grad mode is on, it has a derivative and an input requires grad."""
+    sources = tuple(dict.fromkeys(inputs))
+    made = value(m, op, Kind.OPERATION, sources, node, frame, **fields)
+    carries = any(source.requires_grad for source in sources)
+    if not carries:
+        return made
+    if cut is None and not m.grad.enabled:
+        cut = Cut.GRAD_MODE if differentiable else Cut.NON_DIFFERENTIABLE
+    elif cut is None and not differentiable:
+        cut = Cut.NON_DIFFERENTIABLE
+    if cut is None:
+        made.requires_grad = True
+        made.assumed = all(source.assumed for source in sources if source.requires_grad)
+    else:
+        made.cut = cut
+        made.assumed = all(source.assumed for source in sources if source.requires_grad)
+        if cut is Cut.GRAD_MODE:
+            made.cut_at, made.cut_stack = m.grad.at, m.grad.stack
+            if m.grad.by_call:
+                made.flags |= {"grad-mode-by-call"}
+    return made
+
+
+def constant(
+    m: Machine, op: str, node: ir.Node, frame: Frame, number: object = None, dtype: DType = DType.FLOAT
+) -> Tensor:
+    """A tensor made from nothing."""
+    made = value(m, op, Kind.CONSTANT, (), node, frame, cut=Cut.CONSTANT, number=number, dtype=dtype)
+    made.storage, made.around = Storage(), _with_gradient(m, frame)
+    return Tensor(made)
+
+
+def _with_gradient(m: Machine, frame: Frame) -> tuple[tuple[str, Value], ...]:
+    """The local names that are bound to tensors with gradient."""
+    found = []
+    for name, bound in frame.locals.items():
+        tensor = m.tensors.get(bound.symbol) if isinstance(bound, Unknown) else bound
+        if isinstance(tensor, Tensor) and tensor.node.requires_grad:
+            found.append((name, tensor.node))
+    return tuple(found)
+
+
+def batch(
+    m: Machine, op: str, node: ir.Node, frame: Frame, inputs: Iterable[Value] = (), dtype: DType = DType.UNKNOWN
+) -> Tensor:
+    """A tensor known to carry no gradient: random numbers, a batch, a buffer."""
+    made = value(m, op, Kind.DATA, inputs, node, frame, dtype=dtype)
+    made.storage = Storage()
+    return Tensor(made)
+
+
+def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame) -> Value:
+    """The parameters of an unknown module (or of an unknown callable), as one value."""
+    known = m.leaves.get(symbol)
+    if known is None:
+        module = m.session.modules.get(symbol)
+        if module is None:
+            module = tape.Module(symbol.text)
+        parameter = tape.Parameter("", module, frame.span(node))
+        known = value(
+            m, "parameters", Kind.PARAMETER, (), node, frame, requires_grad=True, assumed=True, parameter=parameter
+        )
+        known.storage, known.name = Storage(), symbol.text
+        m.leaves[symbol] = known
+    return known
+
+
+def node_of(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Value | None:
+    """The value on the tape behind an abstract value; None for what is no tensor and came from none."""
+    if isinstance(abstract, Tensor):
+        return abstract.node
+    if isinstance(abstract, Unknown):
+        return _unknown_node(m, abstract, node, frame)
+    return None
+
+
+def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> Value | None:
+    if unknown.symbol in m.tensors:
+        return m.tensors[unknown.symbol].node
+    if unknown.origin is not None:
+        return unknown.origin
+    if unknown.type in ("number", "bool", "str", "array", "module", "object"):
+        return None
+    known = m.nodes.get(unknown.symbol)
+    if known is None:
+        kind = Kind.DATA if unknown.data else Kind.UNKNOWN
+        known = value(m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True)
+        known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
+        m.nodes[unknown.symbol] = known
+    return known
+
+
+def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, depth: int = 0) -> list[Value]:
+    """The values on the tape in these arguments, in containers too."""
+    found: list[Value] = []
+    for item in values:
+        known = node_of(m, item, node, frame)
+        if known is not None:
+            found.append(known)
+        elif depth < MAX_NESTING:
+            found.extend(sources(m, _inside(item), node, frame, depth + 1))
+    return found
+
+
+def _inside(item: Abstract) -> list[Abstract]:
+    if isinstance(item, Sequence):
+        return item.items if item.rest is None else [*item.items, item.rest]
+    if isinstance(item, Mapping):
+        return list(item.items.values())
+    if isinstance(item, Object) and "loc" in item.state:
+        return [part for part in item.state.values() if isinstance(part, Abstract)]
+    if isinstance(item, Instance) and item.module is None:
+        return list(item.attrs.values())
+    return []
+
+
+def apply(
+    m: Machine, op: str, args: Many[Abstract], node: ir.Node, frame: Frame, effect: Effect | None,
+    *, kwargs: dict[str, Abstract] | None = None, method: bool = False, **fields: Any,
+) -> Tensor:  # fmt: skip
+    """Runs a torch operation that gives one tensor: what it records, saves and shares."""
+    named = name_arguments(m, args, kwargs or {}, node, frame, effect, method=method)
+    tensors = [source for _, source in named]
+    made = operation(m, op, tensors, node, frame, differentiable=effect is None or effect.differentiable, **fields)
+    made.storage, made.arguments = Storage(), given(m, args, kwargs or {})
+    if effect is not None:
+        made.zero_gradient = effect.zero_gradient and made.requires_grad
+        made.missing_derivative = effect.missing_derivative and made.requires_grad
+        made.dtype = effect.dtype or made.dtype
+        _save(made, named, effect)
+        _refuse_inference(m, made)
+    if made.dtype is DType.UNKNOWN and tensors:
+        made.dtype = result_dtype(tensors)
+    return Tensor(made)
+
+
+def given(m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]) -> tuple[tuple[int | str, object], ...]:
+    """The constants and tensors among an operation's arguments, and the symbols of others, by position or name."""
+    named: list[tuple[int | str, Abstract]] = [*enumerate(args), *kwargs.items()]
+    found = ((key, _argument(m, value)) for key, value in named)
+    return tuple((key, value) for key, value in found if value is not None)
+
+
+def _argument(m: Machine, value: Abstract) -> object:
+    match value:
+        case Const():
+            return value.value
+        case Tensor():
+            return value.node
+        case Unknown():
+            known = m.tensors[value.symbol].node if value.symbol in m.tensors else m.nodes.get(value.symbol)
+            return value.symbol if known is None else known
+    return None
+
+
+def name_arguments(
+    m: Machine, args: Many[Abstract], kwargs: dict[str, Abstract], node: ir.Node, frame: Frame, effect: Effect | None,
+    *, method: bool = False,
+) -> list[tuple[str, Value]]:  # fmt: skip
+    """The tensors among the arguments, each with the name by which the table speaks of it."""
+    named = []
+    for position, arg in enumerate(args):
+        name = effect.argument(position, method=method) if effect is not None else ""
+        named += [(name, source) for source in sources(m, [arg], node, frame)]
+    for name, arg in kwargs.items():
+        named += [(name, source) for source in sources(m, [arg], node, frame)]
+    return named
+
+
+def result_dtype(inputs: list[Value]) -> DType:
+    """The dtype of arithmetic on these: a float wins over integers; unknown where one is unknown."""
+    kinds = {source.dtype for source in inputs if source.in_torch}
+    for kind in (DType.FLOAT, DType.HALF, DType.BFLOAT):
+        if kind in kinds:
+            return kind
+    if DType.UNKNOWN in kinds or not kinds:
+        return DType.UNKNOWN
+    return DType.INTEGER if DType.INTEGER in kinds else DType.BOOL
+
+
+def _save(made: Value, named: Many[tuple[str, Value]], effect: Effect) -> None:
+    if not made.requires_grad:
+        return
+    kept = effect.saved({name for name, source in named if source.requires_grad})
+    saved = [_saved(source, name) for name, source in named if name in kept]
+    if any(what.startswith("result") for what in kept):
+        saved.append(_saved(made, "result"))
+    made.saves = tuple(entry for entry in saved if entry is not None)
+
+
+def _saved(kept: Value, role: str) -> Saved | None:
+    storage = kept.storage
+    return None if storage is None else Saved(kept, storage, storage.version, len(storage.writes), role)
+
+
+def _refuse_inference(m: Machine, made: Value) -> None:
+    """Notes the inference tensors that torch refuses to save."""
+    for kept in made.saves:
+        if kept.value.inference and kept.value is not made:
+            m.emit(
+                tape.Fact(at=made.at, what="inference-tensor-used", value=kept.value, detail=made.op, text=made.text)
+            )
+
+
+def save(made: Value, kept: Iterable[Value], role: str = "input") -> None:
+    """Adds to what `made` saves for its backward."""
+    if made.requires_grad:
+        made.saves += tuple(entry for entry in (_saved(one, role) for one in kept) if entry is not None)
+
+
+def part(m: Machine, whole: Tensor, number: int, node: ir.Node, frame: Frame) -> Tensor:
+    """One of several outputs of the operation that `whole` stands for."""
+    made = operation(
+        m, f"{whole.node.op}.output", [whole.node], node, frame, flags=frozenset({"multi-output", f"output-{number}"})
+    )
+    made.storage, made.dtype = Storage(), whole.node.dtype
+    return Tensor(made)
+
+
+def view(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, **fields: Any) -> Tensor:
+    """A tensor that shows the memory of another: writes to either are seen by both."""
+    made = operation(m, op, [base.node], node, frame, **fields)
+    if base.node.kind is Kind.PARAMETER and not m.grad.enabled and base.node.requires_grad:
+        # torch 2.13: a view of a leaf made under no_grad requires grad, has no grad_fn and is a leaf of its own.
+        made.kind = Kind.LEAF
+        made.requires_grad, made.cut = True, Cut.GRAD_MODE
+    made.storage, made.dtype = base.node.storage, base.node.dtype
+    _same_memory(base.node, made)
+    shown = Tensor(made, base=base, detached=base.detached, uncounted=base.uncounted)
+    _share(m, base, shown)
+    return shown
+
+
+def _same_memory(before: Value, made: Value) -> None:
+    """What shows the memory of `before` is an inference tensor exactly where that is one (torch 2.13)."""
+    if before.inference and not made.inference:
+        made.cut_at, made.cut_stack = before.cut_at, before.cut_stack
+    made.inference, made.inference_at = before.inference, before.inference_at
+
+
+def _share(m: Machine, base: Tensor, other: Tensor) -> None:
+    if base.node.storage is not None:
+        sharing = m.views.setdefault(id(base.node.storage), [base])
+        sharing.append(other)
+
+
+def detach(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, *, uncounted: bool = False) -> Tensor:
+    """`x.detach()` and `x.data`: the same memory, no graph. Autograd sees writes through the first only."""
+    made = operation(m, op, [base.node], node, frame, cut=Cut.DETACH)
+    made.storage, made.dtype, made.number = base.node.storage, base.node.dtype, base.node.number
+    _same_memory(base.node, made)
+    if base.node.kind in (Kind.DATA, Kind.CONSTANT):
+        made.kind = base.node.kind
+        made.cut = base.node.cut
+    return Tensor(made, base=base, detached=True, uncounted=uncounted or base.uncounted)
+
+
+def write(
+    m: Machine, tensor: Tensor, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
+    *, effect: Effect | None = None, result: Value | None = None, named: Many[tuple[str, Value]] | None = None,
+    refused: str = "",
+) -> Tensor:  # fmt: skip
+    """Modifies `tensor` in place: a new version of its memory, and a new node where autograd records the write.
+
+    What torch refuses changes nothing.
+    """
+    before = tensor.node
+    storage = before.storage
+    if storage is None:
+        storage = before.storage = Storage()
+    raises = refused or _refusal(m, tensor)
+    made = before
+    if (m.grad.enabled and not tensor.detached) or not before.requires_grad:
+        inputs = list(inputs)
+        made = operation(m, op, [before, *inputs], node, frame) if result is None else result
+        made.storage, made.dtype, made.name = storage, before.dtype, before.name
+        # A tensor made outside of inference mode stays a normal one, whatever is written into it there.
+        made.inference, made.inference_at = before.inference, before.inference_at
+        if effect is not None and result is None:
+            named = [("other", source) for source in inputs] if named is None else named
+            _save(made, [(effect.argument(0, method=True), before), *named], effect)
+            _refuse_inference(m, made)
+    version = storage.version if tensor.uncounted or raises else storage.version + 1
+    done = tape.Write(op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events))
+    if not raises:
+        storage.version = version
+        storage.writes.append(done)
+        if made is not before:
+            made.saves = tuple(_saved(made, kept.role) or kept if kept.value is made else kept for kept in made.saves)
+        tensor.node = made
+        _update_views(m, tensor, made, node, frame)
+    m.emit(tape.InPlace(at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)))
+    return tensor
+
+
+def _refusal(m: Machine, tensor: Tensor) -> str:
+    """Why torch refuses the write at once."""
+    node = tensor.node
+    if m.grad.enabled and node.requires_grad and not tensor.detached:
+        if node.kind in (Kind.PARAMETER, Kind.LEAF) and not node.assumed:
+            return "leaf"
+        base = tensor.base
+        while base is not None:
+            if base.node.kind in (Kind.PARAMETER, Kind.LEAF) and base.node.requires_grad and not base.node.assumed:
+                return "leaf"
+            base = base.base
+    if node.inference and not m.grad.inference and node.kind is Kind.OPERATION:
+        return "inference"
+    return ""
+
+
+def _update_views(m: Machine, written: Tensor, made: Value, node: ir.Node, frame: Frame) -> None:
+    """Gives what shares the memory of `written` a node that knows of the write."""
+    if written.detached or made.storage is None:
+        return
+    for other in m.views.get(id(made.storage), ()):
+        if not m.grad.enabled and other.node.requires_grad:
+            continue  # torch 2.13: what is written under no_grad through a view leaves the graph of its base as it is
+        if other is not written and not other.detached and other.node is not made:
+            text = other.node.text
+            updated = operation(m, "view", [other.node, made], node, frame)
+            updated.storage, updated.dtype, updated.text, updated.name = (
+                made.storage,
+                other.node.dtype,
+                text,
+                other.node.name,
+            )
+            _same_memory(other.node, updated)
+            other.node = updated
+
+
+def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Tensor:
+    """`abstract` as a tensor: itself, or the tensor that something unknown stands for."""
+    if isinstance(abstract, Tensor):
+        return abstract
+    key = m.symbol(abstract)
+    known = m.tensors.get(key)
+    if known is None:
+        made = node_of(m, abstract, node, frame)
+        if made is None:
+            number = abstract.value if isinstance(abstract, Const) else None
+            known = (
+                constant(m, "number", node, frame, number)
+                if isinstance(abstract, Const)
+                else batch(m, "data", node, frame)
+            )
+        else:
+            known = Tensor(made)
+            made.storage = made.storage or Storage()
+        m.tensors[key] = known
+    return known
+
+
+def known_length(tensor: Tensor) -> int | None:
+    """The first size of a fresh tensor, where it is written down."""
+    first = tensor.node.argument(0) if tensor.node.op.rpartition(".")[2] in SHAPED else None
+    return first if isinstance(first, int) else None
+
+
+def number(m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, type: str = "number") -> Unknown:
+    """A Python number (or list, or NumPy array) copied out of a tensor."""
+    known = node_of(m, tensor, node, frame)
+    symbol = m.symbol(tensor).derive(("copy",), m.symbol(tensor).text)
+    if known is None:
+        return Unknown(symbol, data=True, type=type)
+    made = operation(m, op, [known], node, frame, cut=Cut.COPY, in_torch=False)
+    made.dtype = known.dtype
+    return Unknown(symbol, data=True, origin=made, type=type)
+
+
+def python(m: Machine, op: str, args: Many[Abstract], node: ir.Node, frame: Frame) -> Value | None:
+    """Arithmetic outside torch on what was copied out of it; None where nothing was."""
+    origins = [arg.origin for arg in args if isinstance(arg, Unknown) and arg.origin is not None]
+    return operation(m, op, origins, node, frame, in_torch=False) if origins else None

@@ -1,0 +1,287 @@
+"""What a name can be bound to while a program is interpreted: some ten kinds of abstract value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame
+
+
+class Abstract:
+    """An abstract value."""
+
+    __slots__ = ()
+
+
+class Symbol:
+    """The identity of something unknown. What is derived from one symbol in one way is one symbol: `args.lr`."""
+
+    __slots__ = ("derived", "text", "twin")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.derived: dict[object, Symbol] = {}
+        self.twin: Symbol | None = None  # of a result: what the same call with the same arguments is taken to say
+
+    def derive(self, key: object, text: str) -> Symbol:
+        symbol = self.derived.get(key)
+        if symbol is None:
+            symbol = self.derived[key] = Symbol(text)
+            if self.twin is not None:
+                symbol.twin = self.twin.derive(key, text)
+        return symbol
+
+    @property
+    def asked(self) -> Symbol:
+        """The symbol that questions about this one are asked of."""
+        return self.twin or self
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """An unknown truth: `subject relation operand`, turned round where `negated`.
+
+    Relations: "true" (truthiness), "==", "<", "<=", ">", ">=" against a constant, "is" (None), "in", "isa"; for any
+    other relation the operand is what makes it the same question when it is asked again.
+    """
+
+    subject: Symbol
+    relation: str
+    operand: object = None
+    negated: bool = False
+
+    def __invert__(self) -> Test:
+        return Test(self.subject, self.relation, self.operand, not self.negated)
+
+
+@dataclass(eq=False, slots=True)
+class Const(Abstract):
+    """A Python constant. `at` is where it is written."""
+
+    value: Any
+    at: Span | None = None
+
+    def __repr__(self) -> str:
+        return f"Const({self.value!r})"
+
+
+NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
+
+
+@dataclass(eq=False, slots=True)
+class Unknown(Abstract):
+    """Something unknown. `data`: known to carry no gradient. `origin`: the value that it was copied from."""
+
+    symbol: Symbol
+    data: bool = False
+    origin: tape.Value | None = None
+    type: str = ""  # "number", "bool", "str", "array", "tensor", "module"; "" where unknown
+    test: Test | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Tensor(Abstract):
+    """A tensor object: its node on the tape changes when it is written in place."""
+
+    node: tape.Value
+    base: Tensor | None = None  # of a view: the tensor whose memory it shows
+    grad: Abstract | None = None
+    attrs: dict[str, Abstract] = field(default_factory=dict)
+    detached: bool = False  # shares memory with a graph that it is not part of
+    uncounted: bool = False  # made by .data: autograd does not see writes through it
+
+
+@dataclass(eq=False, slots=True)
+class Sequence(Abstract):
+    """A list, tuple, set, deque or generator with known items; `open` where there can be more of `rest`."""
+
+    kind: str
+    items: list[Abstract]
+    open: bool = False
+    rest: Abstract | None = None
+    consumed: Span | None = None  # of a generator: where it was used up
+    at: Span | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Mapping(Abstract):
+    """A dict with constant keys; `open` where there can be others."""
+
+    items: dict[Any, Abstract]
+    open: bool = False
+    factory: Abstract | None = None  # of a defaultdict
+    at: Span | None = None
+    symbol: Symbol | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Range(Abstract):
+    """`range(start, stop, step)`, any of them unknown."""
+
+    start: Abstract
+    stop: Abstract
+    step: Abstract
+
+
+@dataclass(eq=False, slots=True)
+class Function(Abstract):
+    """A function of the program."""
+
+    node: ir.Function
+    scope: Frame
+    defaults: dict[str, Abstract]
+    owner: Class | None = None
+    attrs: dict[str, Abstract] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def __repr__(self) -> str:
+        return f"Function({self.name}, {self.node.at})"
+
+
+@dataclass(eq=False, slots=True)
+class Builtin(Abstract):
+    """A function of the library's model made on the fly: a wrapper, a partial, a method of an abstract value."""
+
+    name: str
+    run: Callable[[Any, Any], Abstract]
+    wraps: Abstract | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Bound(Abstract):
+    """A method and the object that it was taken from."""
+
+    function: Abstract
+    receiver: Abstract
+
+
+@dataclass(eq=False, slots=True)
+class Class(Abstract):
+    """A class of the program."""
+
+    name: str
+    bases: list[Abstract]
+    namespace: dict[str, Abstract]
+    node: ir.Class
+    annotations: dict[str, tuple[Abstract | None, ir.Node]] = field(default_factory=dict)
+    dataclass: bool = False
+    order: list[Class | Lib | Unknown] = field(default_factory=list)
+
+    def lineage(self) -> list[Class | Lib | Unknown]:
+        """The class, then its bases, depth first, each at its last place: Python's order but for rare diamonds."""
+        if not self.order:
+            found: list[Class | Lib | Unknown] = [self]
+            for base in self.bases:
+                if isinstance(base, Class):
+                    found.extend(base.lineage())
+                elif isinstance(base, Lib | Unknown):
+                    found.append(base)
+            last = {id(entry): position for position, entry in enumerate(found)}
+            self.order = [entry for position, entry in enumerate(found) if last[id(entry)] == position]
+        return self.order
+
+    def libraries(self) -> Iterator[str]:
+        """The names of the library classes that it inherits from."""
+        return (entry.name for entry in self.lineage() if isinstance(entry, Lib))
+
+    @property
+    def has_unknown_base(self) -> bool:
+        return any(isinstance(entry, Unknown) for entry in self.lineage())
+
+    def __repr__(self) -> str:
+        return f"Class({self.name}, {self.node.at})"
+
+
+@dataclass(eq=False, slots=True)
+class Instance(Abstract):
+    """An object of a class of the program."""
+
+    cls: Class
+    attrs: dict[str, Abstract] = field(default_factory=dict)
+    module: tape.Module | None = None  # where it is a torch module
+    state: dict[str, Any] = field(default_factory=dict)  # what a library base class keeps
+    symbol: Symbol | None = None
+    at: Span | None = None
+
+    def __repr__(self) -> str:
+        return f"Instance({self.cls.name}, {self.at})"
+
+
+@dataclass(eq=False, slots=True)
+class Object(Abstract):
+    """An object of a library class: `torch.nn.Linear(…)`, an optimizer, a context manager."""
+
+    cls: str
+    at: Span
+    state: dict[str, Any] = field(default_factory=dict)
+    attrs: dict[str, Abstract] = field(default_factory=dict)
+    module: tape.Module | None = None
+
+    def __repr__(self) -> str:
+        return f"Object({self.cls}, {self.at})"
+
+
+@dataclass(frozen=True, slots=True)
+class Lib(Abstract):
+    """A name of a library: `torch.nn.functional.relu`. A module, class, function or constant of it."""
+
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Package(Abstract):
+    """A module of the program."""
+
+    name: str
+    scope: Frame
+
+    def __repr__(self) -> str:
+        return f"Package({self.name})"
+
+
+@dataclass(eq=False, slots=True)
+class Super(Abstract):
+    """`super()`: attributes are looked up behind `owner` in the lineage of the receiver."""
+
+    receiver: Abstract
+    owner: Class
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a library function or method, as its handler sees it."""
+
+    name: str
+    args: list[Abstract]
+    kwargs: dict[str, Abstract]
+    node: ir.Node
+    frame: Frame
+    open: bool = False  # there may be further arguments (*unknown, **unknown)
+
+    def get(self, position: int | None, name: str) -> Abstract | None:
+        """The argument at `position` or called `name`; None where it was not given."""
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return self.kwargs.get(name)
+
+    def constant(self, position: int | None, name: str, default: Any = None) -> Any:
+        """The Python constant given for an argument; `default` where none was given or it is not known."""
+        given = self.get(position, name)
+        return given.value if isinstance(given, Const) else default
+
+    @property
+    def values(self) -> list[Abstract]:
+        return [*self.args, *self.kwargs.values()]
