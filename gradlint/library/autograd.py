@@ -1,0 +1,195 @@
+"""Loss sinks of torch itself: `backward`, `autograd.backward`, `autograd.grad`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.interpret import tensors
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.registry import function, method
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Tensor, Unknown
+from gradlint.tape import Cut, Kind, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **facts: Any) -> Abstract:
+    """Asks for the gradient of `value`. Where torch would raise for want of one, the program ends here."""
+    loss = loss_of(m, value, call)
+    if loss is None:
+        return NONE
+    scaler = m.state.get("scaled", {}).get(id(loss))
+    event = tape.Backward(
+        at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss, sink=sink,
+        autocast=_autocast(m), guarded=_guarded(m, loss),
+        caught=call.frame in m.protected, **{"scaler": scaler, **facts},
+    )  # fmt: skip
+    m.emit(event)
+    if not event.by_framework:
+        _raise_as_torch_does(m, event)
+    return NONE
+
+
+def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
+    """Ends the program where this backward has no graph, a freed one, or a saved tensor that was overwritten."""
+    loss = event.value
+    freed: set[int] = m.state.setdefault("freed", set())
+    visited = [value for value in tape.graph(loss) if value.records and value.saves]
+    fails = not loss.requires_grad and not loss.assumed
+    for value in visited:
+        fails = (
+            fails
+            or id(value) in freed
+            or (not value.checkpointed and any(s.storage.version > s.version for s in value.saves))
+        )
+    if not event.retain_graph:
+        freed.update(id(value) for value in visited)
+        m.state.setdefault("held", []).extend(visited)
+    if fails:
+        raise Raised(Object("builtins.RuntimeError", event.at), event.at)
+
+
+def loss_of(m: Machine, value: Abstract, call: Call) -> Value | None:
+    """The value on the tape that a sink is given; a Python number is a constant."""
+    if isinstance(value, Const):
+        if not isinstance(value.value, int | float) or isinstance(value.value, bool):
+            return None
+        at = value.at or call.frame.span(call.node)
+        number = Value("number", Kind.CONSTANT, (), at, m.where, cut=Cut.CONSTANT, in_torch=False, number=value.value)
+        number.text = repr(value.value)
+        return number
+    return tensors.node_of(m, value, call.node, call.frame)
+
+
+def _autocast(m: Machine) -> str | None:
+    if not m.autocast:
+        return None
+    device, enabled = m.autocast[-1]
+    return None if enabled is False else device or "unknown"
+
+
+def _guarded(m: Machine, loss: Value) -> bool:
+    """Whether this path asked whether the loss requires grad."""
+    return any(node is loss for node in m.state.get("grad-tests", {}).values())
+
+
+@dataclass(slots=True)
+class _Gradients:
+    """The parameters that have a gradient, and those that were cleared and have none, as far as the tape was read."""
+
+    present: set[tape.Parameter] = field(default_factory=set)
+    absent: set[tape.Parameter] = field(default_factory=set)
+    read: int = 0
+
+
+def has_gradient(m: Machine, value: Value) -> bool:
+    """Whether a parameter has a gradient now, which an optimizer asks before it writes it.
+
+    What came into the entry from outside, or was there before it, is taken to have one until it is cleared.
+    """
+    known = m.state.setdefault("gradients", _Gradients())
+    for event in m.tape.events[known.read :]:
+        if isinstance(event, tape.Backward) and event.sink != "autograd.grad":
+            _fill(known, {leaf.parameter for leaf in tape.leaves(event.value) if leaf.parameter is not None})
+        elif isinstance(event, tape.ZeroGrad) and event.to_none:
+            _empty(known, {cleared.parameter for cleared in event.parameters if cleared.parameter is not None})
+    known.read = len(m.tape.events)
+    parameter = value.parameter
+    if parameter is None or parameter in known.present:
+        return True
+    return (value.assumed or parameter in m.state.get("older", ())) and parameter not in known.absent
+
+
+def clears(call: Call) -> bool:
+    """Whether `zero_grad` leaves no gradient, and not one of zeros."""
+    return call.constant(0, "set_to_none", True) is not False
+
+
+def _fill(known: _Gradients, parameters: set[tape.Parameter]) -> None:
+    known.present |= parameters
+    known.absent -= parameters
+
+
+def _empty(known: _Gradients, parameters: set[tape.Parameter]) -> None:
+    known.absent |= parameters
+    known.present -= parameters
+
+
+@method(("float", "int"), "backward")
+def number_backward(m: Machine, number: Abstract, call: Call) -> Abstract:
+    """A loss that stayed the Python number that it began as: Python raises."""
+    return backward(m, number, call)
+
+
+@method("torch.Tensor", "backward")
+def tensor_backward(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    return backward(m, tensor, call, **_options(call, 1))
+
+
+def _options(call: Call, position: int) -> dict[str, Any]:
+    create = call.constant(position + 1, "create_graph", False) is True
+    retain = call.get(position, "retain_graph")
+    kept = (
+        create
+        if retain is None or (isinstance(retain, Const) and retain.value is None)
+        else not (isinstance(retain, Const) and not retain.value)
+    )
+    return {"retain_graph": kept, "create_graph": create}
+
+
+@function("torch.autograd.backward")
+def autograd_backward(m: Machine, call: Call) -> Abstract:
+    given = call.get(0, "tensors")
+    values = given.items if isinstance(given, Sequence) else [given] if given is not None else []
+    losses = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
+    if len(losses) > 1 and all(loss.requires_grad for loss in losses):
+        values = [Tensor(_joined(m, losses, call))]
+    for value in values:
+        backward(m, value, call, "autograd.backward", **_options(call, 2))
+    return NONE
+
+
+def _joined(m: Machine, losses: list[Value], call: Call) -> Value:
+    """Several losses that one backward starts from, as one value."""
+    joined = tensors.value(m, "torch.autograd.backward", Kind.OPERATION, losses, call.node, call.frame)
+    joined.requires_grad, joined.assumed = True, all(loss.assumed for loss in losses)
+    joined.text = call.frame.text(call.node)
+    return joined
+
+
+@function("torch.autograd.grad")
+def grad(m: Machine, call: Call) -> Abstract:
+    """The gradients, with a graph of their own where `create_graph=True`."""
+    outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
+    options = _options(call, 3)
+    inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
+    values = outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
+    made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
+    sinks = [_joined(m, made, call)] if len(made) > 1 and all(loss.requires_grad for loss in made) else made
+    for loss in sinks:
+        event = tape.Backward(
+            at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss, sink="autograd.grad",
+            inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,
+        )  # fmt: skip
+        m.emit(event)
+        _raise_as_torch_does(m, event)
+    return _gradients(m, wanted, [*made, *inputs], call, create=options["create_graph"])
+
+
+def _gradients(m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool) -> Abstract:
+    count = len(wanted.items) if isinstance(wanted, Sequence) else 1
+    is_open = (isinstance(wanted, Sequence) and wanted.open) or isinstance(wanted, Unknown)
+    parts: list[Abstract] = []
+    for position in range(max(count, 1)):
+        if create:
+            made = tensors.operation(m, "torch.autograd.grad", sources, call.node, call.frame)
+            made.storage = tape.Storage()
+            part = Tensor(made)
+        else:
+            part = tensors.batch(m, "torch.autograd.grad", call.node, call.frame)
+        part.node.flags |= {"gradient", f"output-{position}"}
+        parts.append(part)
+    return Sequence("tuple", parts, is_open, parts[-1])

@@ -1,0 +1,166 @@
+"""Devices: which of them a path of the program chooses, and what it puts on them.
+
+Each `torch.device` that is made is a fact `device`; its `detail` is the type. A device made of something unknown has
+the type `unknown`; asking for its type is asking what it was made of, so that `args.device == "cuda"` and
+`torch.device(args.device).type == "cuda"` are one question.
+
+Each place that puts something on a device (`.to(device)`, `.cuda()`, `device=`) is a fact `placed`, written when the
+path has been run and all that was decided on it is known. Its `detail` has the types that the device can have there:
+`cpu`, or `cpu cuda mps` for a command-line argument, or `unknown`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.interpret.registry import attribute, fallback, function, guesses, hears
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Test, Unknown
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+DEVICE = "torch.device"
+TYPES = ("cpu", "cuda", "mps", "xpu")
+_USUAL = ("cpu", "cuda", "mps")
+_ACCELERATORS = ("cuda", "mps", "xpu")
+
+
+@function(DEVICE)
+def device(m: Machine, call: Call) -> Abstract:
+    """`torch.device("cuda:0")`, `torch.device("cuda", 0)`, `torch.device(other)`."""
+    given = call.get(0, "device") or call.get(None, "type") or NONE
+    if isinstance(given, Object) and given.cls == DEVICE:
+        return given
+    made = Object(DEVICE, call.frame.span(call.node), {"given": given, "index": call.get(1, "index")})
+    m.emit(tape.Fact(at=made.at, what="device", detail=type_of(m, made) or "unknown", text=call.frame.text(call.node)))
+    return made
+
+
+@function("torch.accelerator.current_accelerator")
+def current_accelerator(m: Machine, call: Call) -> Abstract:
+    """The accelerator that there is, or None."""
+    given = Unknown(m.session.library_symbol(call.name), data=True, type="str")
+    m.state.setdefault("accelerators", set()).add(given.symbol)
+    return Object(DEVICE, call.frame.span(call.node), {"given": given, "nullable": True})
+
+
+def type_of(m: Machine, given: Abstract | None) -> str | None:
+    """The device type that a value names on this path: of a string, or of a `torch.device`."""
+    if isinstance(given, Object) and given.cls == DEVICE:
+        inner = given.state.get("given")
+        return type_of(m, inner) if isinstance(inner, Abstract) else None
+    if isinstance(given, Unknown):
+        known = m.oracle.facts.equal.get(given.symbol.asked)
+        given = Const(known) if isinstance(known, str) else m.concrete.get(given.symbol, given)
+    if isinstance(given, Const) and isinstance(given.value, str):
+        return given.value.partition(":")[0]
+    if isinstance(given, Const) and isinstance(given.value, int) and not isinstance(given.value, bool):
+        return "cuda"
+    return None
+
+
+@attribute(DEVICE, "type")
+def device_type(m: Machine, made: Object, at: Call) -> Abstract:
+    """`device.type`."""
+    known = type_of(m, made)
+    if known is not None:
+        return Const(known)
+    given = made.state.get("given")
+    return Unknown(m.symbol(given if isinstance(given, Abstract) else made), data=True)
+
+
+@guesses
+def type_of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
+    """`device.type` of something that is a device by its name or annotation: no method of a tensor."""
+    is_device = "device" in unknown.symbol.text.rpartition(".")[2] or unknown.type == "object"
+    if name != "type" or not is_device:
+        return None
+    return Unknown(unknown.symbol.derive(("attribute", "type"), f"{unknown.symbol.text}.type"), data=True)
+
+
+@attribute(DEVICE, "index")
+def index(m: Machine, made: Object, at: Call) -> Abstract:
+    """`device.index`."""
+    found = made.state.get("index")
+    return found if isinstance(found, Abstract) else Unknown(m.symbol(made).derive("index", "device.index"), data=True)
+
+
+# what is put where
+
+
+def place(m: Machine, call: Call) -> None:
+    """Takes down that `.to(…)` or `.cuda(…)` puts something on a device."""
+    name = str(getattr(getattr(call.node, "function", None), "name", ""))
+    given: Abstract | None = Const("cuda") if name == "cuda" else None
+    if name == "to":
+        given = call.kwargs.get("device") or next((value for value in call.args if _names_device(value)), None)
+    if given is not None:
+        _note(m, given, call)
+
+
+@fallback
+def made_on_device(m: Machine, call: Call) -> Abstract | None:
+    """`torch.zeros(3, device="cuda")`."""
+    note_device(m, call)
+    return None
+
+
+def note_device(m: Machine, call: Call) -> None:
+    """Takes down the device that something is made on, where it is given."""
+    given = call.kwargs.get("device")
+    if given is not None and call.name.startswith("torch.") and not (isinstance(given, Const) and given.value is None):
+        _note(m, given, call)
+
+
+def _names_device(value: Abstract) -> bool:
+    if isinstance(value, Const):
+        return isinstance(value.value, str | int)
+    return (isinstance(value, Object) and value.cls == DEVICE) or (
+        isinstance(value, Unknown) and value.type in ("", "str", "object")
+    )
+
+
+def _note(m: Machine, given: Abstract, call: Call) -> None:
+    placed: dict[tuple[Span, int], tuple[Span, str, Abstract]] = m.state.setdefault("placed", {})
+    at = call.frame.span(call.node)
+    placed[at, id(given)] = (at, call.frame.text(call.node), given)
+
+
+@hears("end")
+def tell_places(m: Machine) -> None:
+    """The facts `placed`: with all that this path has learned of its devices."""
+    told: set[tuple[Span, str]] = set()
+    for at, text, given in m.state.get("placed", {}).values():
+        detail = " ".join(possible_types(m, given)) or "unknown"
+        if (at, detail) not in told:
+            told.add((at, detail))
+            m.emit(tape.Fact(at=at, what="placed", detail=detail, text=text))
+
+
+def possible_types(m: Machine, given: Abstract) -> list[str]:
+    """The types that a device can have on this path; empty where nothing is known of it."""
+    known = type_of(m, given)
+    if known is not None:
+        return [known]
+    while isinstance(given, Object):
+        inner = given.state.get("given")
+        if not isinstance(inner, Abstract):
+            return []
+        given = inner
+    if not isinstance(given, Unknown):
+        return []
+    excluded = [name for name in TYPES if m.oracle.facts.known(Test(given.symbol.asked, "==", name)) is False]
+    return [name for name in _offered(m, given.symbol) if name not in excluded]
+
+
+def _offered(m: Machine, symbol: Symbol) -> tuple[str, ...]:
+    """What a command-line argument lets the user choose from; every accelerator for the current one."""
+    if symbol in m.state.get("accelerators", ()):
+        return _ACCELERATORS
+    choices, default = m.state.get("options", {}).get(symbol) or (None, None)
+    if isinstance(choices, Sequence) and not choices.open:
+        names = [type_of(m, item) for item in choices.items]
+        return tuple(sorted({name for name in names if name in TYPES}))
+    return _USUAL if type_of(m, default) in ("cpu", "mps", "xpu") else ()

@@ -1,0 +1,313 @@
+"""`torch.distributions`: what a distribution is made of, and which of its methods carry a gradient to that.
+
+`sample()` cuts, `rsample()` does not. A distribution keeps its parameters in `state` under the names of its
+constructor's arguments; those below "loc" are all of them, so that a distribution counts as its parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import tensors
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method
+from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Builtin, Call, Const, Instance, Object, Unknown
+from gradlint.library.effects import Effect
+from gradlint.tape import DType
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_PREFIX = "torch.distributions."
+DISTRIBUTION = f"{_PREFIX}Distribution"
+_MODULES = (
+    "bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family "
+    "exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent "
+    "inverse_gamma kl kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal "
+    "mixture_same_family multinomial multivariate_normal negative_binomial normal one_hot_categorical pareto "
+    "poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution transforms uniform "
+    "von_mises weibull wishart"
+)
+for _module in _MODULES.split():
+    alias(f"{_PREFIX}{_module}", _PREFIX[:-1])
+
+# The arguments of the constructors, where they are not `loc` and `scale` (torch 2.13).
+_ARGUMENTS = {
+    "Bernoulli": "probs logits",
+    "Beta": "concentration1 concentration0",
+    "Binomial": "total_count probs logits",
+    "Categorical": "probs logits",
+    "Chi2": "df",
+    "ContinuousBernoulli": "probs logits lims",
+    "Dirichlet": "concentration",
+    "Exponential": "rate",
+    "FisherSnedecor": "df1 df2",
+    "Gamma": "concentration rate",
+    "Geometric": "probs logits",
+    "HalfCauchy": "scale",
+    "HalfNormal": "scale",
+    "Independent": "base_dist reinterpreted_batch_ndims",
+    "InverseGamma": "concentration rate",
+    "Kumaraswamy": "concentration1 concentration0",
+    "LKJCholesky": "dim concentration",
+    "LowRankMultivariateNormal": "loc cov_factor cov_diag",
+    "GeneralizedPareto": "loc scale concentration",
+    "MixtureSameFamily": "mixture_distribution component_distribution",
+    "Multinomial": "total_count probs logits",
+    "MultivariateNormal": "loc covariance_matrix precision_matrix scale_tril",
+    "NegativeBinomial": "total_count probs logits",
+    "OneHotCategorical": "probs logits",
+    "OneHotCategoricalStraightThrough": "probs logits",
+    "Pareto": "scale alpha",
+    "RelaxedBernoulli": "temperature probs logits",
+    "RelaxedOneHotCategorical": "temperature probs logits",
+    "StudentT": "df loc scale",
+    "Poisson": "rate",
+    "Uniform": "low high",
+    "VonMises": "loc concentration",
+    "Weibull": "scale concentration",
+    "Wishart": "df covariance_matrix precision_matrix scale_tril",
+    "TransformedDistribution": "base_dist transforms",
+}
+# Without a reparametrised sample: `rsample` raises NotImplementedError.
+_SAMPLED = frozenset(
+    (
+        "Bernoulli",
+        "Binomial",
+        "Categorical",
+        "Geometric",
+        "LKJCholesky",
+        "MixtureSameFamily",
+        "Multinomial",
+        "NegativeBinomial",
+        "OneHotCategorical",
+        "Poisson",
+        "VonMises",
+    )
+)
+_DISCRETE_MODE = frozenset(
+    (
+        "Bernoulli",
+        "Binomial",
+        "Categorical",
+        "Geometric",
+        "Multinomial",
+        "OneHotCategorical",
+        "OneHotCategoricalStraightThrough",
+        "Poisson",
+    )
+)
+_SMOOTH = (
+    "log_prob",
+    "rsample",
+    "entropy",
+    "cdf",
+    "icdf",
+    "perplexity",
+    "rsample_with_log_prob",
+    "log_abs_det_jacobian",
+)
+_VALUES = (
+    "mean",
+    "variance",
+    "stddev",
+    "probs",
+    "logits",
+    "loc",
+    "scale",
+    "rate",
+    "concentration",
+    "covariance_matrix",
+    "precision_matrix",
+    "scale_tril",
+    "concentration0",
+    "concentration1",
+    "low",
+    "high",
+    "df",
+    "temperature",
+    "total_count",
+)
+_SHAPES = ("batch_shape", "event_shape", "support", "arg_constraints", "param_shape")
+_NOT_DIFFERENTIABLE = Effect("sample", differentiable=False)
+
+
+@fallback
+def make(m: Machine, call: Call) -> Abstract | None:
+    """A distribution, or a transform of one."""
+    short = call.name.rpartition(".")[2]
+    if not call.name.startswith(_PREFIX) or not short[:1].isupper():
+        return None
+    return Object(call.name, call.frame.span(call.node), parameters(short, call))
+
+
+def parameters(name: str, call: Call) -> dict[str, Abstract]:
+    """The arguments of a constructor by name."""
+    names = _ARGUMENTS.get(name, "loc scale").split()
+    state = {
+        names[position] if position < len(names) else f"argument{position}": value
+        for position, value in enumerate(call.args)
+    }
+    state |= {"base_dist" if key == "base_distribution" else key: value for key, value in call.kwargs.items()}
+    state = {key: value for key, value in state.items() if not (isinstance(value, Const) and value.value is None)}
+    state.setdefault("loc", NONE)
+    return state
+
+
+@method(DISTRIBUTION, "__init__")
+def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
+    """A distribution class of the program."""
+    instance.state.update(parameters(_kind(instance), call))
+    return NONE
+
+
+def _kind(distribution: Object | Instance) -> str:
+    """The name of torch's class that a distribution is an instance of."""
+    if isinstance(distribution, Object):
+        return distribution.cls.removeprefix(_PREFIX)
+    return next(
+        (base.rpartition(".")[2] for base in distribution.cls.libraries() if is_a(base, DISTRIBUTION)), "Distribution"
+    )
+
+
+def _base(distribution: Object | Instance) -> Abstract | None:
+    base = distribution.state.get("base_dist")
+    return base if isinstance(base, Abstract) else None
+
+
+def held(m: Machine, distribution: Object | Instance, call: Call) -> list[Abstract]:
+    """The parameters of a distribution."""
+    found = [value for value in distribution.state.values() if isinstance(value, Abstract)]
+    return found + (list(distribution.attrs.values()) if isinstance(distribution, Instance) else [])
+
+
+def _apply(
+    m: Machine,
+    distribution: Object | Instance,
+    name: str,
+    args: list[Abstract],
+    call: Call,
+    effect: Effect | None = None,
+) -> Abstract:
+    """A tensor computed from the parameters and these arguments."""
+    op = f"{_PREFIX}{_kind(distribution)}.{name}"
+    made = tensors.apply(m, op, [*held(m, distribution, call), *args], call.node, call.frame, effect)
+    made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL, DType.UNKNOWN) else made.node.dtype
+    return made if made.node.inputs else tensors.batch(m, op, call.node, call.frame, dtype=made.node.dtype)
+
+
+@method(DISTRIBUTION, "sample", "sample_n")
+def sample(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
+    """`sample()` draws under `no_grad`: nothing flows back to the parameters."""
+    made = _apply(m, distribution, "sample", [], call, _NOT_DIFFERENTIABLE)
+    if _kind(distribution) == "Categorical":
+        tensors.as_tensor(m, made, call.node, call.frame).node.dtype = DType.INTEGER
+    return made
+
+
+@method(DISTRIBUTION, "rsample")
+def rsample(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
+    """`rsample()` is a function of the parameters; discrete distributions have none."""
+    if has_reparametrised(distribution) is False:
+        at = call.frame.span(call.node)
+        raise Raised(Object("builtins.NotImplementedError", at), at)
+    return _apply(m, distribution, "rsample", [], call)
+
+
+def has_reparametrised(distribution: Abstract) -> bool | None:
+    """Whether a distribution has `rsample`; None where that is not known."""
+    if not isinstance(distribution, Object):
+        return None
+    base = _base(distribution)
+    if base is not None:
+        return has_reparametrised(base)
+    return _kind(distribution) not in _SAMPLED
+
+
+@attribute(DISTRIBUTION, "has_rsample")
+def has_rsample(m: Machine, distribution: Object | Instance, at: Call) -> Abstract | None:
+    """`distribution.has_rsample`."""
+    known = has_reparametrised(distribution)
+    return None if known is None else TRUE if known else FALSE
+
+
+def _smooth(name: str) -> None:
+    @method(DISTRIBUTION, name)
+    def handler(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
+        return _apply(m, distribution, name, call.values, call)
+
+
+for _name in _SMOOTH:
+    if _name != "rsample":
+        _smooth(_name)
+
+
+def _value(name: str) -> None:
+    @attribute(DISTRIBUTION, name)
+    def handler(m: Machine, distribution: Object | Instance, at: Call) -> Abstract | None:
+        given = distribution.state.get(name)
+        if isinstance(given, Abstract) and given is not NONE:
+            return given
+        return _apply(m, distribution, name, [], at)
+
+
+for _name in _VALUES:
+    _value(_name)
+
+
+@attribute(DISTRIBUTION, "mode")
+def mode(m: Machine, distribution: Object | Instance, at: Call) -> Abstract:
+    """The likeliest value; of a discrete distribution it has no derivative."""
+    effect = _NOT_DIFFERENTIABLE if _kind(distribution) in _DISCRETE_MODE else None
+    return _apply(m, distribution, "mode", [], at, effect)
+
+
+def _part(name: str) -> None:
+    @attribute(DISTRIBUTION, name)
+    def handler(m: Machine, distribution: Object | Instance, at: Call) -> Abstract | None:
+        found = distribution.state.get(name)
+        return found if isinstance(found, Abstract) else None
+
+
+for _name in ("base_dist", "component_distribution", "mixture_distribution", "transforms"):
+    _part(_name)
+
+
+def _shape(name: str) -> None:
+    @attribute(DISTRIBUTION, name)
+    def handler(m: Machine, distribution: Object | Instance, at: Call) -> Abstract:
+        return Unknown(m.symbol(distribution).derive(("attribute", name), name), data=True)
+
+
+for _name in _SHAPES:
+    _shape(_name)
+
+
+@method(DISTRIBUTION, "expand", "to")
+def expand(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
+    """The same parameters in another shape."""
+    return distribution
+
+
+@method(DISTRIBUTION, "enumerate_support")
+def enumerate_support(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
+    """Every value that there is: no parameter is in them."""
+    return tensors.batch(m, f"{_PREFIX}{_kind(distribution)}.enumerate_support", call.node, call.frame)
+
+
+@method(DISTRIBUTION, "__call__", "inv")
+def transform(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
+    """A transform of a tensor: `TanhTransform()(x)`."""
+    return _apply(m, distribution, "__call__", call.values, call)
+
+
+@function("torch.distributions.kl_divergence")
+def kl_divergence(m: Machine, call: Call) -> Abstract:
+    """`kl_divergence(p, q)`: differentiable in the parameters of both."""
+    return tensors.apply(m, call.name, call.values, call.node, call.frame, None)
+
+
+@function("torch.distributions.register_kl")
+def register_kl(m: Machine, call: Call) -> Abstract:
+    """`@register_kl(P, Q)`: the function that it decorates."""
+    return Builtin("torch.distributions.register_kl", lambda _, at: at.args[0] if at.args else NONE)

@@ -1,0 +1,293 @@
+"""What each operation of torch does to the gradient: read from `torch/*.toml`, looked up by the name a user writes.
+
+`generated.toml` is measured on a running torch by `tools/generate_effects.py`; `composites.toml` and `layers.toml` are
+written by hand. An operation is entered once, under its plain name; other spellings are derived here.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from gradlint.tape import DType
+
+View = Literal["", "maybe", "always"]
+
+_DATA = Path(__file__).parent / "torch"
+_PREFIXES = ("torch.", "Tensor.", "nn.functional.", "functional.", "_C._nn.", "operator.")
+_OPERATORS = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "invert": "bitwise_not", "pos": "positive", "getitem": "index", "setitem": "index_put_", "rtruediv": "rdiv",
+    "rmul": "mul", "radd": "add", "rmatmul": "rmatmul", "rpow": "rpow", "rsub": "rsub", "rfloordiv": "floor_divide",
+    "rmod": "remainder", "rand": "bitwise_and", "ror": "bitwise_or", "rxor": "bitwise_xor",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """A tensor kept for the backward: an argument, `result`, or `result.1` for the second of several outputs.
+
+    It is kept when one of the arguments in `when` requires grad; with an empty `when`, whenever the operation is
+    recorded. (`mul` keeps its input only for the gradient of the other factor.)
+    """
+
+    what: str
+    when: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an operation does to the gradient, and what it keeps for the backward.
+
+    Arguments go by name: `input` is the first tensor, `other` every further one. Where these have different effects,
+    `arguments` names the parameters of the function in order and `saves` speaks of those.
+    """
+
+    name: str
+    differentiable: bool = True  # False: no output ever requires grad (argmax, comparisons)
+    zero_gradient: bool = False  # the derivative is zero wherever it exists (round, sign)
+    missing_derivative: bool = False  # recorded, and its backward raises (heaviside, floor_divide)
+    saves: tuple[Save, ...] = ()
+    view: View = ""  # the result shares the storage of the input: always, or by circumstance (reshape, to)
+    dtype: DType | None = None  # the dtype of the result, whatever the input's
+    outputs: tuple[bool, ...] | None = None  # several outputs: which of them are differentiable; None: all
+    arguments: tuple[str, ...] = ()
+    in_place: bool = False  # writes its input and returns it
+    creates: bool = False  # the result is made from nothing: zeros, full_like
+    random: bool = False  # made from nothing, by chance: randn, randint
+    escapes: bool = False  # the result is no tensor: item, tolist, numpy
+
+    @property
+    def saves_input(self) -> bool:
+        return any(save.what == self.argument(0) for save in self.saves)
+
+    @property
+    def saves_other(self) -> bool:
+        return any(save.what != self.argument(0) and not save.what.startswith("result") for save in self.saves)
+
+    @property
+    def saves_result(self) -> bool:
+        return any(save.what.startswith("result") for save in self.saves)
+
+    def argument(self, position: int, *, method: bool = False) -> str:
+        """The name of the argument at `position`, as `saves` speaks of it; a method's own tensor has position 0."""
+        names = self.arguments
+        if method and "input" in names:
+            names = ("input", *(name for name in names if name != "input"))
+        if names:
+            return names[position] if position < len(names) else names[-1]
+        return "input" if position == 0 else "other"
+
+    def saved(self, requiring: Collection[str]) -> tuple[str, ...]:
+        """What is kept for the backward when the arguments named in `requiring` require grad."""
+        if not requiring:
+            return ()
+        return tuple(save.what for save in self.saves if not save.when or any(name in requiring for name in save.when))
+
+
+def _saves(sentence: str) -> tuple[Save, ...]:
+    """`"input if other, result"` as data."""
+    return tuple(_save(clause) for clause in sentence.split(",")) if sentence else ()
+
+
+def _save(clause: str) -> Save:
+    what, _, when = clause.strip().partition(" if ")
+    return Save(what, tuple(when.split(" or ")) if when else ())
+
+
+def _effect(name: str, group: Mapping[str, Any]) -> Effect:
+    facts = {key: fact for key, fact in group.items() if key != "ops"}
+    facts["saves"] = _saves(facts.get("saves", ""))
+    if "dtype" in facts:
+        facts["dtype"] = DType(facts["dtype"])
+    if "outputs" in facts:
+        facts["outputs"] = tuple(facts["outputs"])
+    return Effect(name, **facts)
+
+
+def _read(file: str) -> dict[str, Any]:
+    with (_DATA / file).open("rb") as stream:
+        return tomllib.load(stream)
+
+
+def _groups() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for file in ("generated.toml", "composites.toml"):
+        for group in _read(file)["group"]:
+            for name in group["ops"].split():
+                yield name, group
+
+
+@functools.cache
+def _table() -> dict[str, Mapping[str, Any]]:
+    return dict(_groups())
+
+
+@functools.cache
+def _arguments() -> dict[str, tuple[str, ...]]:
+    tables = (_read(file)["arguments"] for file in ("generated.toml", "composites.toml"))
+    return {name: tuple(words.split()) for table in tables for name, words in table.items()}
+
+
+@functools.cache
+def torch_version() -> str:
+    """The version of torch that the table was measured on."""
+    return str(_read("generated.toml")["torch"])
+
+
+def names() -> tuple[str, ...]:
+    """The plain names of the operations that the table knows, sorted; forms such as `max.dim` among them."""
+    return tuple(sorted(_table()))
+
+
+def _plain(name: str) -> str:
+    """`torch.nn.functional.relu` → `relu`, `__iadd__` → `add_`; what has an entry of its own stays what it is."""
+    for prefix in _PREFIXES:
+        name = name if name in _table() else name.removeprefix(prefix)
+    if name.startswith("__") and name.endswith("__"):
+        return _operator(name.strip("_"))
+    return name
+
+
+def _operator(word: str) -> str:
+    if word not in _OPERATORS and word.startswith("i") and word not in ("index", "int", "invert"):
+        return _OPERATORS.get(word[1:], word[1:]) + "_"
+    return _OPERATORS.get(word, word)
+
+
+def _entry(name: str) -> Effect | None:
+    group = _table().get(name)
+    if group is None:
+        return None
+    base = name.partition(".")[0].removesuffix("_")
+    arguments = _arguments().get(name) or _arguments().get(base, ())
+    return replace(_effect(name, group), arguments=arguments, in_place=name.endswith("_"))
+
+
+def _formed(name: str, form: str) -> Effect | None:
+    return (_entry(f"{name}.{form}") if form else None) or _entry(name)
+
+
+def _twin(name: str, form: str) -> Effect | None:
+    """The in-place twin of an operation: autograd keeps a copy of the input that it is about to overwrite."""
+    base = _formed(name.removesuffix("_"), form) if name.endswith("_") else None
+    if base is None:
+        return None
+    kept = tuple(save for save in base.saves if save.what != base.argument(0))
+    return replace(base, name=name, saves=kept, view="always", in_place=True, dtype=None)
+
+
+@functools.cache
+def lookup(name: str, form: str = "") -> Effect | None:
+    """The effect of an operation under any of its spellings, or None for one that the table does not know.
+
+    `form` tells apart calls that differ in effect: `dim` (`max(x, dim)`), `other` (`max(x, y)`), `floor` and `trunc`
+    (`div(x, y, rounding_mode=...)`), `indices` (`max_pool2d(x, 2, return_indices=True)`); where an operation has no
+    such form, its effect is the same. `eval` is dropout in evaluation, `slice` indexing without tensors, `scalar` a
+    Python number in the place of the other tensor, `reduce` and `reflect` are those of `scatter` and `pad`.
+    """
+    plain = _plain(name)
+    return _formed(plain, form) or _twin(plain, form)
+
+
+@functools.cache
+def _loss_functions() -> frozenset[str]:
+    return frozenset(_function(name) for name in _flagged("mean_loss"))
+
+
+def is_loss_function(name: str) -> bool:
+    """Whether an operation or a layer is a loss: `torch.nn.functional.mse_loss`, `torch.nn.MSELoss`."""
+    short = name.rpartition(".")[2]
+    return short in _loss_functions() or short in _flagged("mean_loss")
+
+
+_HELD = frozenset({"weight", "pos_weight", "bias", "running_mean", "running_var"})  # by the layer, not given in a call
+
+
+@dataclass(frozen=True, slots=True)
+class LayerEffect:
+    """What a call of a `torch.nn` layer does. In `effect`, the argument `weight` is any parameter of the layer."""
+
+    name: str
+    effect: Effect
+    function: str = ""  # the function of torch.nn.functional that it applies
+    has_parameters: bool = False
+    integer_input: bool = False
+    outputs: tuple[str | tuple[str, ...], ...] = ()  # what a call returns, where that is not one tensor
+    takes_inplace: bool = False  # has an argument `inplace`
+    training: Literal["", "dropout", "statistics"] = ""  # what differs between train and eval mode
+    container: bool = False
+    reduction: str = ""  # of a loss: the default
+
+    @property
+    def is_loss(self) -> bool:
+        return bool(self.reduction)
+
+    def saved_by_role(self, requiring: Collection[str]) -> frozenset[str]:
+        """What is kept when these require grad, both told by role: `input`, `other`, `weight`, `result`."""
+        first, *rest = self.effect.arguments or ("input", "other")
+        named = {"input": {first}, "other": set(rest) - _HELD}
+        roles = dict.fromkeys(rest, "other") | dict.fromkeys(_HELD, "weight") | {first: "input"}
+        wanted = {name for role in requiring for name in named.get(role, {role})}
+        return frozenset(roles.get(what, what) for what in self.effect.saved(wanted))
+
+    def in_place(self) -> Effect:
+        """The effect of the layer made with `inplace=True`."""
+        return lookup(f"{self.function}_") or replace(self.effect, view="always", in_place=True, saves=())
+
+
+@functools.cache
+def _layer_file() -> dict[str, Any]:
+    return _read("layers.toml")
+
+
+@functools.cache
+def _layer_groups() -> dict[str, Mapping[str, Any]]:
+    return {name: group for group in _layer_file()["group"] for name in group["layers"].split()}
+
+
+@functools.cache
+def _flagged(flag: str) -> frozenset[str]:
+    return frozenset(_layer_file()["flags"][flag].split())
+
+
+def _function(name: str) -> str:
+    """`ReLU` → `relu`, `Conv2d` → `conv2d`, `ZeroPad2d` → `pad`."""
+    functions = _layer_file()["functions"]
+    if name in functions:
+        return str(functions[name])
+    family, rank = name[:-2], name[-2:]
+    function = str(_layer_file()["ranked"].get(family, "")) if rank in ("1d", "2d", "3d") else ""
+    return function if not function or "pad" in function or function.endswith("norm") else function + rank
+
+
+def _parts(outputs: str) -> tuple[str | tuple[str, ...], ...]:
+    """`"output (hidden cell)"` → `("output", ("hidden", "cell"))`."""
+    flat, _, nested = outputs.partition("(")
+    inner = tuple(nested.rstrip(")").split())
+    return (*flat.split(), inner) if inner else tuple(flat.split())
+
+
+@functools.cache
+def layer(name: str) -> LayerEffect | None:
+    """The effect of a layer of `torch.nn` by its name (`torch.nn.Linear`, `nn.Linear`), or None for an unknown one."""
+    short = name.rpartition(".")[2].removeprefix("Lazy")
+    group, function, container = _layer_groups().get(short, {}), _function(short), short in _flagged("containers")
+    if not (group or function or container):
+        return None
+    own = Effect(short, saves=_saves(group["saves"])) if "saves" in group else None
+    base, _, form = function.partition(".") if function.startswith("pad.") else (function, "", "")
+    return LayerEffect(
+        short, own or lookup(base, form) or Effect(short), base,
+        has_parameters=group.get("parameters", False),
+        integer_input=group.get("integer_input", False),
+        outputs=_parts(group.get("outputs", "")),
+        takes_inplace=short in _flagged("inplace"),
+        training="dropout" if short in _flagged("dropout") else "statistics" if short in _flagged("statistics") else "",
+        container=container,
+        reduction="mean" if short in _flagged("mean_loss") else "",
+    )  # fmt: skip

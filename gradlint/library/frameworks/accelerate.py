@@ -1,0 +1,165 @@
+"""Accelerate: what `prepare` gives is what it was given; `accelerator.backward(loss)` is a sink.
+
+Within `accelerator.accumulate(model)` the prepared optimizer steps and clears only when the gradients are synchronised,
+and `backward` divides the loss: a loop that steps and clears on every micro-batch is right, and is run here as one that
+does not accumulate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
+from gradlint.interpret.values import NONE, TRUE, Abstract, Call, Function, Object, Symbol, Unknown
+from gradlint.library.frameworks.fabric import unchanged
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+ACCELERATOR = "accelerate.Accelerator"
+alias("accelerate.accelerator", "accelerate")
+_OWN = frozenset(
+    (
+        "backward",
+        "prepare",
+        "prepare_model",
+        "prepare_optimizer",
+        "prepare_data_loader",
+        "prepare_scheduler",
+        "accumulate",
+        "clip_grad_norm_",
+        "clip_grad_value_",
+        "unwrap_model",
+        "gather",
+        "gather_for_metrics",
+        "autocast",
+        "no_sync",
+        "sync_gradients",
+        "reduce",
+        "unscale_gradients",
+    )
+)
+_NUMBERS = ("num_processes", "process_index", "local_process_index", "gradient_accumulation_steps")
+_BOOLS = (
+    "is_main_process",
+    "is_local_main_process",
+    "is_last_process",
+    "optimizer_step_was_skipped",
+    "use_distributed",
+)
+_OBJECTS = (
+    "device",
+    "state",
+    "distributed_type",
+    "project_dir",
+    "project_configuration",
+    "trackers",
+    "gradient_state",
+    "mixed_precision",
+    "scaler",
+)
+
+
+@function(ACCELERATOR)
+def make(m: Machine, call: Call) -> Abstract:
+    """`Accelerator(…)`."""
+    return Object(ACCELERATOR, call.frame.span(call.node))
+
+
+@guesses
+def by_name(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
+    """A parameter called `accelerator` is one."""
+    if name not in _OWN or unknown.symbol.text.rpartition(".")[2] != "accelerator":
+        return None
+    return m.attribute(Object(ACCELERATOR, at.frame.span(at.node)), name, at)
+
+
+@typed(ACCELERATOR)
+def typed_accelerator(m: Machine, symbol: Symbol, function_: Function, parameter: object) -> Abstract:
+    """A parameter annotated as an Accelerator."""
+    return Object(ACCELERATOR, function_.node.code.span(function_.node.at))
+
+
+@method(ACCELERATOR, "prepare", "prepare_model", "prepare_optimizer", "prepare_data_loader", "prepare_scheduler")
+def prepare(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """What it was given, in order."""
+    given = [value for name, value in call.kwargs.items() if name in ("model", "optimizer", "data_loader", "scheduler")]
+    return unchanged([*call.args, *given])
+
+
+@method(ACCELERATOR, "backward")
+def backward(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """`accelerator.backward(loss)`."""
+    from gradlint.library import autograd
+
+    kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
+    return autograd.backward(m, call.get(0, "loss") or NONE, call, "accelerator.backward", retain_graph=kept)
+
+
+@method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_")
+def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """`accelerator.clip_grad_norm_(parameters, …)`: it unscales first."""
+    from gradlint.library.clipping import clip
+
+    return clip(m, call.get(0, "parameters"), call)
+
+
+@method(
+    ACCELERATOR,
+    "accumulate",
+    "no_sync",
+    "autocast",
+    "main_process_first",
+    "local_main_process_first",
+    "join_uneven_inputs",
+    "profile",
+    "split_between_processes",
+    "maybe_context_parallel",
+)
+def region(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """A context that changes nothing about which gradients there are."""
+    return Object("builtins.harmless-context", call.frame.span(call.node))
+
+
+@method(
+    ACCELERATOR, "unwrap_model", "gather", "gather_for_metrics", "reduce", "pad_across_processes", "prepare_for_eval"
+)
+def same(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """The argument itself, which it is in one process."""
+    return call.values[0] if call.values else NONE
+
+
+@attribute(ACCELERATOR, "sync_gradients")
+def sync_gradients(m: Machine, accelerator: Object, at: Call) -> Abstract:
+    """Whether this micro-batch ends a window: here each one does."""
+    return TRUE
+
+
+def _outside(name: str, kind: str) -> None:
+    @attribute(ACCELERATOR, name)
+    def handler(m: Machine, accelerator: Object, at: Call) -> Abstract:
+        return Unknown(m.session.library_symbol(f"{ACCELERATOR}.{name}"), data=True, type=kind)
+
+
+for _names, _kind in ((_NUMBERS, "number"), (_BOOLS, "bool"), (_OBJECTS, "object")):
+    for _name in _names:
+        _outside(_name, _kind)
+
+
+@method(ACCELERATOR, "*")
+def anything_else(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """Logs, trackers, checkpoints, barriers."""
+    return m.unknown(call.frame.text(call.node), data=True)
+
+
+@function(
+    "accelerate.utils.set_seed",
+    "accelerate.logging.get_logger",
+    "accelerate.notebook_launcher",
+    "accelerate.debug_launcher",
+)
+def harmless(m: Machine, call: Call) -> Abstract:
+    """What has nothing to do with gradients; a launcher calls its function."""
+    if call.name.endswith("launcher") and call.args:
+        return m.invoke(call.args[0], [], call)
+    return m.unknown(call.frame.text(call.node), data=True, type="object")

@@ -1,0 +1,360 @@
+"""Lightning: a LightningModule is entered at `training_step`, whose result the Trainer back-propagates.
+
+With automatic optimization the Trainer clears, back-propagates and steps; with `automatic_optimization = False` the
+module does so itself. `configure_optimizers` runs first, so that it is known what is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions, tensors
+from gradlint.interpret.registry import alias, attribute, enters, function, is_a, method, parent
+from gradlint.interpret.values import (
+    NONE,
+    TRUE,
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+MODULE = "lightning.pytorch.LightningModule"
+TRAINER = "lightning.pytorch.Trainer"
+alias("pytorch_lightning", "lightning.pytorch")
+for _name in ("LightningModule", "Trainer", "LightningDataModule", "Callback"):
+    alias(f"lightning.{_name}", f"lightning.pytorch.{_name}")
+for _module in (
+    "core",
+    "core.module",
+    "core.lightning",
+    "core.datamodule",
+    "trainer",
+    "trainer.trainer",
+    "callbacks.callback",
+):
+    alias(f"lightning.pytorch.{_module}", "lightning.pytorch")
+parent(MODULE, "torch.nn.Module")
+_BEFORE = ("setup", "on_fit_start", "on_train_start", "on_train_epoch_start")
+_STATE = ("hparams", "trainer", "logger", "loggers", "fabric", "example_input_array", "strict_loading")
+_NUMBERS = ("current_epoch", "global_rank", "local_rank", "local_batch_idx")
+
+
+@enters
+def enter(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) -> bool:
+    """`training_step` of a LightningModule that nothing in sight trains."""
+    if name != "training_step" or not is_lightning(made):
+        return False
+    assert isinstance(made, Instance)
+    train(m, made, call)
+    return True
+
+
+def is_lightning(value: Abstract) -> bool:
+    """Whether a value is an object of a LightningModule class of the program."""
+    return isinstance(value, Instance) and any(is_a(base, MODULE) for base in _libraries(value))
+
+
+def _libraries(instance: Instance) -> Iterator[str]:
+    from gradlint.interpret.registry import canonical
+
+    return (canonical(name) for name in instance.cls.libraries())
+
+
+def train(m: Machine, module: Instance, call: Call) -> None:
+    """A few rounds of what the Trainer does with a module."""
+    step = m.attribute(module, "training_step", call)
+    written = function_of(step)
+    if written is None:
+        return
+    optimizers = configured(m, module, call)
+    for hook in _BEFORE:
+        _run_hook(m, module, hook, call)
+    automatic = conditions.truth(m, m.attribute(module, "automatic_optimization", call)) is not False
+    place = sink_call("training_step", written)
+    symbol = m.symbol(module)
+    with m.loop("data", m.session.batches) as loop:
+        for number in range(loop.rounds):
+            loop.round = number
+            m.emit(
+                tape.Iteration(
+                    at=place.frame.span(place.node), loop=loop.number, round=number, begins=True, over="data"
+                )
+            )
+            batch = Unknown(symbol.derive(("batch", number), "batch"), data=True)
+            _run_hook(m, module, "on_train_batch_start", call, batch, Const(number))
+            for index in _turns(written, optimizers) if automatic else (None,):
+                _step(m, step, optimizers, batch, number, index, automatic, place)
+            _run_hook(m, module, "on_train_batch_end", call, m.unknown("outputs", data=True), batch, Const(number))
+            m.emit(
+                tape.Iteration(
+                    at=place.frame.span(place.node), loop=loop.number, round=number, begins=False, over="data"
+                )
+            )
+
+
+def function_of(called: Abstract) -> Function | None:
+    """The function of the program behind a method, under decorators too."""
+    while not isinstance(called, Function):
+        if isinstance(called, Bound):
+            called = called.function
+        elif isinstance(called, Builtin) and called.wraps is not None:
+            called = called.wraps
+        else:
+            return None
+    return called
+
+
+def sink_call(name: str, written: Function) -> Call:
+    """A call at the definition of a function whose result a framework back-propagates."""
+    line, column = written.node.at[0], written.node.at[1]
+    return Call(name, [], {}, ir.Literal((line, column, line, column), None), written.scope)
+
+
+def _run_hook(m: Machine, module: Instance, name: str, call: Call, *args: Abstract) -> None:
+    if m.session.member_of(module.cls, name) is not None:
+        m.invoke(m.attribute(module, name, call), list(args), call)
+
+
+def _turns(written: Function, optimizers: list[Abstract]) -> list[int | None]:
+    """Before Lightning 2, one call for each optimizer, told by `optimizer_idx`."""
+    takes_index = any(parameter.name == "optimizer_idx" for parameter in written.node.parameters)
+    return list(range(len(optimizers))) if takes_index and optimizers else [None]
+
+
+def _step(
+    m: Machine,
+    step: Abstract,
+    optimizers: list[Abstract],
+    batch: Abstract,
+    number: int,
+    index: int | None,
+    automatic: bool,
+    place: Call,
+) -> None:
+    args = [batch, Const(number)] + ([Const(index)] if index is not None else [])
+    result = m.call(step, Call("training_step", args, {}, place.node, place.frame))
+    if automatic:
+        back_propagate(
+            m, loss_in(m, result, place), optimizers if index is None else optimizers[index : index + 1], place
+        )
+
+
+def loss_in(m: Machine, result: Abstract, call: Call) -> Abstract | None:
+    """The loss in what `training_step` returned: itself, or its entry "loss"; None where it skips the batch."""
+    if isinstance(result, Mapping):
+        found = result.items.get("loss")
+        return (
+            found
+            if found is not None or not result.open
+            else Unknown(m.symbol(result).derive(("item", "loss"), "loss"))
+        )
+    return None if isinstance(result, Const) and result.value is None else result
+
+
+def back_propagate(m: Machine, loss: Abstract | None, optimizers: list[Abstract], place: Call) -> None:
+    """What the Trainer does with a loss: clear, backward, step."""
+    from gradlint.library import autograd
+    from gradlint.library import optimizers as steps
+
+    if loss is None:
+        return
+    for optimizer in optimizers:
+        m.call(m.attribute(optimizer, "zero_grad", place), place)
+    autograd.backward(m, loss, place, "training_step", by_framework=True)
+    for optimizer in optimizers:
+        steps.step(m, optimizer, place)
+
+
+# optimizers
+
+
+def configured(m: Machine, module: Instance | Object, call: Call) -> list[Abstract]:
+    """The optimizers that `configure_optimizers` makes, once."""
+    if "optimizers" not in module.state:
+        module.state["optimizers"], module.state["schedulers"] = [], []
+        if isinstance(module, Instance) and m.session.member_of(module.cls, "configure_optimizers") is not None:
+            made = m.invoke(m.attribute(module, "configure_optimizers", call), [], call)
+            module.state["optimizers"], module.state["schedulers"] = _sorted(m, made)
+    found: list[Abstract] = module.state["optimizers"]
+    return found
+
+
+def _sorted(m: Machine, made: Abstract) -> tuple[list[Abstract], list[Abstract]]:
+    """The optimizers and schedulers in what `configure_optimizers` returned."""
+    if isinstance(made, Const):
+        return [], []
+    if isinstance(made, Mapping):
+        found = made.items.get("optimizer")
+        return [found] if found is not None else [], _schedulers(made.items.get("lr_scheduler"))
+    if not isinstance(made, Sequence):
+        return [made], []
+    if len(made.items) == 2 and all(isinstance(item, Sequence) for item in made.items):
+        return _sorted(m, made.items[0])[0], _schedulers(made.items[1])
+    parts = [_sorted(m, item) for item in made.items]
+    return [optimizer for part in parts for optimizer in part[0]], [
+        scheduler for part in parts for scheduler in part[1]
+    ]
+
+
+def _schedulers(given: Abstract | None) -> list[Abstract]:
+    if isinstance(given, Mapping):
+        return _schedulers(given.items.get("scheduler"))
+    if isinstance(given, Sequence):
+        return [scheduler for item in given.items for scheduler in _schedulers(item)]
+    return [] if given is None or isinstance(given, Const) else [given]
+
+
+@method(MODULE, "optimizers")
+def optimizers_of(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`self.optimizers()`: the optimizer, or a list of several."""
+    found = configured(m, module, call)
+    if not found:
+        return Unknown(m.symbol(module).derive("optimizers", "optimizers"))
+    return found[0] if len(found) == 1 else Sequence("list", list(found))
+
+
+@method(MODULE, "lr_schedulers")
+def schedulers_of(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`self.lr_schedulers()`."""
+    configured(m, module, call)
+    found = module.state["schedulers"]
+    if not found:
+        return Unknown(m.symbol(module).derive("lr_schedulers", "lr_schedulers"))
+    return found[0] if len(found) == 1 else Sequence("list", list(found))
+
+
+@method(MODULE, "manual_backward")
+def manual_backward(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`self.manual_backward(loss)`."""
+    from gradlint.library import autograd
+
+    kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
+    return autograd.backward(m, call.get(0, "loss") or NONE, call, "manual_backward", retain_graph=kept)
+
+
+@method(MODULE, "clip_gradients")
+def clip_gradients(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`self.clip_gradients(optimizer, …)`."""
+    from gradlint.library.optimizers import handle_of
+
+    handle = handle_of(m, call.get(0, "optimizer"), call)
+    held = tuple(handle.parameters) if handle is not None else ()
+    m.emit(tape.Clip(at=call.frame.span(call.node), parameters=held, text=call.frame.text(call.node)))
+    return NONE
+
+
+# the module's own
+
+
+@attribute(MODULE, "automatic_optimization")
+def automatic_optimization(m: Machine, module: Instance, at: Call) -> Abstract:
+    """Whether the Trainer back-propagates: unless the module says otherwise."""
+    return TRUE
+
+
+@attribute(MODULE, "device")
+def device(m: Machine, module: Instance, at: Call) -> Abstract:
+    """The device of a module."""
+    return Unknown(m.symbol(module).derive("device", "self.device"), data=True, type="object")
+
+
+@attribute(MODULE, "global_step")
+def global_step(m: Machine, module: Instance, at: Call) -> Abstract:
+    """The number of steps so far: another one in each round."""
+    return Unknown(m.symbol(module).derive(("global_step", m.rounds), "self.global_step"), data=True, type="number")
+
+
+def _outside(name: str, kind: str) -> None:
+    @attribute(MODULE, name)
+    def handler(m: Machine, module: Instance, at: Call) -> Abstract:
+        return Unknown(m.symbol(module).derive(("attribute", name), f"self.{name}"), data=True, type=kind)
+
+
+for _name in _STATE:
+    _outside(_name, "")
+for _name in _NUMBERS:
+    _outside(_name, "number")
+
+
+@method(
+    MODULE,
+    "log",
+    "log_dict",
+    "print",
+    "save_hyperparameters",
+    "toggle_optimizer",
+    "untoggle_optimizer",
+    "lr_scheduler_step",
+    "backward",
+    "optimizer_zero_grad",
+    "load_from_checkpoint",
+)
+def harmless(m: Machine, module: Abstract, call: Call) -> Abstract:
+    """What changes nothing about gradients."""
+    return NONE
+
+
+@method(MODULE, "optimizer_step")
+def optimizer_step(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`super().optimizer_step(…)`: the Trainer's own step follows anyway."""
+    closure = call.get(3, "optimizer_closure")
+    return m.invoke(closure, [], call) if closure is not None else NONE
+
+
+@method(MODULE, "freeze", "unfreeze")
+def freeze(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`self.freeze()`: all parameters, and eval mode."""
+    thaws = call.frame.text(call.node).partition("(")[0].endswith("unfreeze")
+    m.invoke(m.attribute(module, "requires_grad_", call), [Const(thaws)], call)
+    m.invoke(m.attribute(module, "train", call), [Const(thaws)], call)
+    return NONE
+
+
+@method(MODULE, "all_gather")
+def all_gather(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`self.all_gather(x)`: without a gradient unless `sync_grads=True`."""
+    keeps = call.constant(2, "sync_grads") is True
+    effect = tape.Cut.COLLECTIVE if not keeps else None
+    sources = tensors.sources(m, call.args[:1], call.node, call.frame)
+    made = tensors.operation(m, f"{MODULE}.all_gather", sources, call.node, call.frame, cut=effect)
+    made.storage = tape.Storage()
+    return Tensor(made)
+
+
+# the Trainer
+
+
+@function(TRAINER)
+def trainer(m: Machine, call: Call) -> Abstract:
+    """`Trainer(…)`."""
+    return Object(TRAINER, call.frame.span(call.node))
+
+
+@method(TRAINER, "fit")
+def fit(m: Machine, made: Object, call: Call) -> Abstract:
+    """`trainer.fit(module, …)`."""
+    module = call.get(0, "model")
+    if isinstance(module, Instance) and is_lightning(module):
+        train(m, module, call)
+    return NONE
+
+
+@method(TRAINER, "*")
+def anything_else(m: Machine, made: Object, call: Call) -> Abstract:
+    """Validation, tests, checkpoints."""
+    return m.unknown(call.frame.text(call.node), data=True)

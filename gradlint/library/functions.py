@@ -1,0 +1,254 @@
+"""`torch.autograd.Function`: what `apply` makes of the `forward` that the program wrote.
+
+Facts for the rules: `ctx-tensor` (an input or output, `detail` says which, is kept as `ctx.name`),
+`function-not-applied` (an instance of a Function is called, or `detail` is "forward": its forward, without `apply`),
+`input-written` (`forward` wrote an input in place and gave `value` back without `mark_dirty`), `gradients` (a return of
+`backward` does not fit the inputs; `detail` says how: how many gradients, how many inputs, and what is wrong).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.interpret import tensors
+from gradlint.interpret.machine import GradState
+from gradlint.interpret.registry import alias, attribute, canonical, enters, method
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Builtin,
+    Call,
+    Class,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from gradlint.library.returns import faults, function_of
+from gradlint.tape import Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+FUNCTION = "torch.autograd.Function"
+_CONTEXT = "torch.autograd.function.FunctionCtx"
+_INSTANCE = "torch.autograd.Function()"
+alias("torch.autograd.function.Function", FUNCTION)
+alias("torch.autograd.function.InplaceFunction", FUNCTION)
+
+
+@method(FUNCTION, "class.apply")
+def apply(m: Machine, cls: Class, call: Call) -> Abstract:
+    """`MyFunction.apply(…)`: `forward` runs without recording; its results are one operation on the inputs."""
+    context = Object(_CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []})
+    given = tensors.sources(m, call.values, call.node, call.frame)
+    context.state["needs"] = Sequence("tuple", [_needs(m, value, call) for value in call.args])
+    versions = [
+        (value, value.storage, len(value.storage.writes) if value.storage is not None else 0) for value in given
+    ]
+    result = _forward(m, cls, context, call)
+    _tell_kept(m, context, given, result, call)
+    _tell_returns(m, cls, call)
+    made = _outputs(m, cls.name, context, given, result, call)
+    _tell_written(m, context, versions, made, call)
+    return made
+
+
+def _needs(m: Machine, value: Abstract, call: Call) -> Abstract:
+    node = tensors.node_of(m, value, call.node, call.frame) if isinstance(value, Tensor | Unknown) else None
+    if node is None or not node.requires_grad:
+        return FALSE
+    return TRUE if not node.assumed else m.unknown("needs_input_grad", data=True, type="bool")
+
+
+def _forward(m: Machine, cls: Class, context: Object, call: Call) -> Abstract:
+    forward, set_up = m.attribute(cls, "forward", call), m.session.member_of(cls, "setup_context")
+    before, m.grad = m.grad, GradState(False, m.grad.inference, call.frame.span(call.node), m.where)
+    try:
+        args = call.args if set_up is not None else [context, *call.args]
+        result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open))
+        if set_up is not None:
+            m.invoke(m.attribute(cls, "setup_context", call), [context, Sequence("tuple", call.args), result], call)
+    finally:
+        m.grad = before
+    return result
+
+
+def _outputs(m: Machine, name: str, context: Object, given: list[Value], result: Abstract, call: Call) -> Abstract:
+    """The tensors that `forward` gives, as results of the one operation."""
+    if isinstance(result, Sequence):
+        return Sequence(
+            result.kind,
+            [_outputs(m, name, context, given, item, call) for item in result.items],
+            result.open,
+            result.rest,
+        )
+    if isinstance(result, Mapping):
+        return result
+    inner = tensors.node_of(m, result, call.node, call.frame) if isinstance(result, Tensor | Unknown) else None
+    if inner is None:
+        return result
+    cut = any(inner is node for node in context.state["cut"])
+    made = tensors.operation(m, f"{name}.apply", given, call.node, call.frame, differentiable=not cut)
+    made.dtype, made.storage = inner.dtype, inner.storage or tape.Storage()
+    for kept in context.state["saved"]:
+        is_result = kept is inner
+        role = "result" if is_result else "input" if any(kept is node for node in given) else "other"
+        tensors.save(made, [made if is_result else kept], role)
+    if isinstance(result, Tensor) and any(result is dirty for dirty in context.state["dirty"]):
+        made.name, result.node = result.node.name, made
+        return result
+    return Tensor(made)
+
+
+def _tell_kept(m: Machine, context: Object, given: list[Value], result: Abstract, call: Call) -> None:
+    """Inputs and outputs that `forward` kept as attributes of `ctx`."""
+    returned = tensors.sources(m, [result], call.node, call.frame)
+    for at, text, value in context.state["kept"]:
+        for role, values in (("input", given), ("output", returned)):
+            if any(value is node for node in values):
+                m.emit(tape.Fact(at=at, what="ctx-tensor", value=value, detail=role, text=text))
+                break
+
+
+def _tell_returns(m: Machine, cls: Class, call: Call) -> None:
+    """Returns of `backward` that give other gradients than these inputs take."""
+    backward = function_of(m.session.member_of(cls, "backward"))
+    if backward is None or call.open or call.kwargs:
+        return
+    code = backward.node.code
+    for fault in faults(backward, len(call.args)):
+        detail = f"{fault.given} {len(call.args)} {fault.kind}"
+        at, applied = code.span(fault.at), (call.frame.span(call.node), "applied here")
+        m.emit(tape.Fact(at=at, what="gradients", detail=detail, text=cls.name, related=(applied,)))
+
+
+def _tell_written(m: Machine, context: Object, versions: list[Any], result: Abstract, call: Call) -> None:
+    """An input that `forward` wrote and gives back, and did not mark."""
+    returned = result.items if isinstance(result, Sequence) else [result]
+    shown = {id(tensor.node.storage): tensor.node for tensor in returned if isinstance(tensor, Tensor)}
+    dirty = [tensor.node.storage for tensor in context.state["dirty"]]
+    for _, storage, before in versions:
+        if storage is None or len(storage.writes) == before or any(storage is other for other in dirty):
+            continue
+        made = shown.get(id(storage))
+        if made is not None:
+            write, applied = storage.writes[before], (call.frame.span(call.node), "applied here")
+            m.emit(tape.Fact(at=write.at, what="input-written", value=made, detail=write.op, related=(applied,)))
+
+
+# the context
+
+
+@method(_CONTEXT, "save_for_backward", "save_for_forward")
+def save(m: Machine, context: Object, call: Call) -> Abstract:
+    """`ctx.save_for_backward(…)`: autograd checks that these stay as they are."""
+    context.state["saved"] = tensors.sources(m, call.args, call.node, call.frame)
+    context.attrs["saved_tensors"] = Sequence("tuple", list(call.args), call.open)
+    return NONE
+
+
+@method(_CONTEXT, "mark_dirty")
+def mark_dirty(m: Machine, context: Object, call: Call) -> Abstract:
+    """`ctx.mark_dirty(x)`: `forward` wrote this input."""
+    written = [value for value in call.args if isinstance(value, Tensor | Unknown)]
+    context.state["dirty"] += [tensors.as_tensor(m, value, call.node, call.frame) for value in written]
+    return NONE
+
+
+@method(_CONTEXT, "mark_non_differentiable")
+def mark_non_differentiable(m: Machine, context: Object, call: Call) -> Abstract:
+    """`ctx.mark_non_differentiable(y)`: this output carries no gradient."""
+    context.state["cut"] += tensors.sources(m, call.args, call.node, call.frame)
+    return NONE
+
+
+@method(_CONTEXT, "set_materialize_grads", "mark_shared_storage")
+def setting(m: Machine, context: Object, call: Call) -> Abstract:
+    """What changes nothing about the forward."""
+    return NONE
+
+
+@attribute(_CONTEXT, "needs_input_grad")
+def needs_input_grad(m: Machine, context: Object, at: Call) -> Abstract:
+    """For each argument, whether it requires grad."""
+    found = context.state.get("needs")
+    return found if isinstance(found, Abstract) else m.unknown("needs_input_grad", data=True)
+
+
+@method(_CONTEXT, "__setattr__")
+def keep(m: Machine, context: Object, call: Call) -> Abstract:
+    """`ctx.name = value`."""
+    value = call.args[0]
+    held = (
+        value.items.values() if isinstance(value, Mapping) else value.items if isinstance(value, Sequence) else [value]
+    )
+    for tensor in held:
+        if isinstance(tensor, Tensor):
+            context.state["kept"].append((call.frame.span(call.node), call.frame.text(call.node), tensor.node))
+    context.attrs[call.name] = value
+    return NONE
+
+
+@method(FUNCTION, "taken.forward")
+def take_forward(m: Machine, cls: Class, call: Call) -> Abstract:
+    """`MyFunction.forward`: called outside of `apply`, it runs like any function, and no `backward` belongs to it."""
+    forward = call.args[0]
+
+    def run(machine: Machine, at: Call) -> Abstract:
+        given = tensors.sources(machine, at.values, at.node, at.frame)
+        if (
+            machine.grad.enabled
+            and any(value.requires_grad for value in given)
+            and machine.session.member_of(cls, "backward")
+        ):
+            _tell_not_applied(machine, cls, at, "forward")
+        return machine.call(forward, at)
+
+    return Builtin("forward", run, wraps=forward)
+
+
+def _tell_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    m.emit(tape.Fact(at=at, what="function-not-applied", detail=how, text=text, related=((at, cls.name),)))
+
+
+@enters
+def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call: Call) -> bool:
+    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` takes."""
+    if name != "forward" or not isinstance(made, Instance) or FUNCTION not in map(canonical, made.cls.libraries()):
+        return False
+    known = function_of(m.session.member_of(made.cls, name))
+    if known is not None and all(p.kind == "positional" and p.default is None for p in known.node.parameters):
+        skipped = 0 if m.session.member_of(made.cls, "setup_context") is not None else 1
+        args = [m.session.parameter(m, known, parameter) for parameter in known.node.parameters[skipped:]]
+        apply(m, made.cls, Call(call.name, args, {}, call.node, call.frame))
+    return True
+
+
+# instances
+
+
+@method(FUNCTION, "__new__")
+def instance(m: Machine, cls: Class, call: Call) -> Abstract:
+    """`MyFunction()`: only its `apply` is of use."""
+    return Object(_INSTANCE, call.frame.span(call.node), {"cls": cls})
+
+
+@method(_INSTANCE, "apply")
+def apply_instance(m: Machine, made: Object, call: Call) -> Abstract:
+    """`MyFunction().apply(x)` is `MyFunction.apply(x)`."""
+    return apply(m, made.state["cls"], call)
+
+
+@method(_INSTANCE, "__call__", "forward")
+def call_instance(m: Machine, made: Object, call: Call) -> Abstract:
+    """`MyFunction()(x)`: torch refuses it (2.13)."""
+    cls = made.state["cls"]
+    _tell_not_applied(m, cls, call, "instance")
+    return apply(m, cls, call)

@@ -1,0 +1,246 @@
+"""What an optimizer comes to hold, and what it does not: parts added late, parts in plain containers, freezes in vain.
+
+Facts on the tape: `optimizer` (one is made), `attached` (a parameter became part of a module after one was made),
+`plain-container` (a parameter lies in a list or dict that registers nothing), `frozen-in-vain` (a statement meant
+to freeze
+that does nothing), `exhausted` (a generator of parameters is used a second time), `not-called` (a method is named
+as a statement).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions
+from gradlint.interpret.registry import hears, method
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
+from gradlint.ir import nodes as ir
+from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
+from gradlint.tape import Cut, Kind, Value
+
+if TYPE_CHECKING:
+    from gradlint.finding import Span
+    from gradlint.interpret.machine import Frame, Machine
+
+_SCHEDULES = re.compile("sched|warmup|lr")  # what is given an optimizer and steers its rate alone
+MAX_DEPTH = 3  # how deep containers are searched for modules
+MISSPELT = frozenset(
+    [
+        "require_grad",
+        "require_grads",
+        "requires_grads",
+        "required_grad",
+        "require_gradient",
+        "requires_gradient",
+        "requires_gradients",
+        "requiresGrad",
+        "requiresgrad",
+        "requires_Grad",
+        "requieres_grad",
+        "requires_grade",
+        "grad_required",
+        "requiregrad",
+        "requires_grd",
+        "need_grad",
+        "needs_grad",
+        "trainable",
+        "requires_grad_",
+    ]
+)
+
+
+def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, call: Call) -> None:
+    """Takes down that `part` became `owner.name`."""
+    at = call.frame.span(call.node)
+    if isinstance(part, Sequence | Mapping):
+        m.state.setdefault("plain-containers", []).append((owner, name, part, call))
+    if m.state.get("optimizers"):
+        for tensor in parameters_in(m, part, call):
+            m.emit(tape.Fact(at=at, what="attached", value=tensor.node, detail=name))
+    if isinstance(part, Tensor) and "wraps-parameter" in part.node.flags:
+        frozen = _frozen_before(m, owner, name)
+        if frozen is not None and part.node.requires_grad and _comes_from(m, part, frozen):
+            m.emit(
+                tape.Fact(
+                    at=at, what="frozen-in-vain", value=part.node, detail="wrapped", text=call.frame.text(call.node)
+                )
+            )
+
+
+def _frozen_before(m: Machine, owner: Instance | Object, name: str) -> Tensor | None:
+    """The frozen parameter that `owner.name` has been so far."""
+    own = owner.state.get("parameters")
+    before = owner.attrs.get(name) or (own.get(name) if isinstance(own, dict) else None)
+    if isinstance(before, Tensor) and before.node.cut is Cut.FROZEN and not before.node.requires_grad:
+        return before
+    return None
+
+
+def _comes_from(m: Machine, part: Tensor, frozen: Tensor) -> bool:
+    source = m.state.get("wrapped", {}).get(id(part.node))
+    return (
+        any(value.parameter is frozen.node.parameter for value in tape.ancestors(source))
+        if source is not None
+        else False
+    )
+
+
+def parameters_in(m: Machine, part: Abstract, call: Call, depth: int = 0) -> Iterator[Tensor]:
+    """The parameters of a module, of a parameter itself, or in a container of such."""
+    if isinstance(part, Tensor):
+        if is_parameter(part):
+            yield part
+    elif is_module(part):
+        yield from (tensor for _, tensor in named_parameters(m, part, call))
+    elif isinstance(part, Sequence | Mapping) and depth < MAX_DEPTH:
+        for inner in part.items if isinstance(part, Sequence) else list(part.items.values()):
+            yield from parameters_in(m, inner, call, depth + 1)
+
+
+@hears("end")
+def tell_plain_containers(m: Machine) -> None:
+    """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered parts."""
+    for owner, name, container, call in m.state.get("plain-containers", []):
+        if owner.attrs.get(name) is not container:
+            continue
+        registered = {id(tensor.node.parameter) for _, tensor in named_parameters(m, owner, call)}
+        for tensor in parameters_in(m, container, call):
+            if id(tensor.node.parameter) not in registered:
+                at: Span = call.frame.span(call.node)
+                path = f"{owner.module.path}.{name}" if owner.module is not None else name
+                m.emit(tape.Fact(at=at, what="plain-container", value=tensor.node, detail=path))
+
+
+def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:
+    """Writes down a statement that is meant to freeze, and does not."""
+    m.emit(
+        tape.Fact(
+            at=call.frame.span(call.node),
+            what="frozen-in-vain",
+            value=value,
+            detail=how,
+            text=call.frame.text(call.node),
+        )
+    )
+
+
+def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:
+    """`module.requires_grad = False` sets an attribute that nobody reads."""
+    if conditions.truth(m, call.args[0]) is False:
+        held = [tensor.node for _, tensor in named_parameters(m, module, call)]
+        for node in held:
+            if node.requires_grad:
+                in_vain(m, node, "module", call)
+
+
+def _misspelt(name: str) -> None:
+    @method(("torch.Tensor", MODULE), f"__set_{name}__")
+    def handler(m: Machine, receiver: Tensor | Instance | Object, call: Call) -> Abstract:
+        misspelt(m, receiver, call)
+        receiver.attrs[name] = call.args[0]
+        return call.args[0]
+
+
+for _name in sorted(MISSPELT):
+    _misspelt(_name)
+
+
+def misspelt(m: Machine, receiver: Abstract, call: Call) -> None:
+    """`parameter.require_grad = False`: an attribute that torch does not know."""
+    if conditions.truth(m, call.args[0]) is not False:
+        return
+    held = parameters_in(m, receiver, call) if not isinstance(receiver, Unknown) else iter(())
+    for tensor in held:
+        if tensor.node.requires_grad:
+            in_vain(m, tensor.node, call.name, call)
+
+
+@hears("discarded")
+def compared(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`p.requires_grad == False` as a statement."""
+    if isinstance(node, ir.Compare) and isinstance(node.left, ir.Attribute) and node.left.name == "requires_grad":
+        owner = m.evaluate(node.left.target, frame)
+        if isinstance(owner, Tensor) and owner.node.kind is Kind.PARAMETER and owner.node.requires_grad:
+            in_vain(m, owner.node, "compared", Call("==", [], {}, node, frame))
+
+
+@hears("discarded")
+def not_called(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`loss.backward` as a statement: the method is looked up, and nothing is done."""
+    if isinstance(node, ir.Attribute) and node.name in ("backward", "step") and isinstance(value, Bound | Builtin):
+        m.emit(tape.Fact(at=frame.span(node), what="not-called", detail=node.name, text=frame.text(node)))
+
+
+@hears("used up")
+def used_up(m: Machine, generator: Sequence, call: Call) -> None:
+    """A generator that has been used up is used again: worth saying where it held parameters."""
+    for item in generator.items:
+        held = item.items[-1] if isinstance(item, Sequence) and item.kind == "tuple" and item.items else item
+        if isinstance(held, Tensor) and held.node.kind is Kind.PARAMETER:
+            related = ((generator.consumed, "used up here"),) if generator.consumed is not None else ()
+            at, text = call.frame.span(call.node), call.frame.text(call.node)
+            m.emit(tape.Fact(at=at, what="exhausted", value=held.node, related=related, text=text))
+            return
+
+
+@hears("unknown call")
+def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
+    """What is given an optimizer may step it; a schedule steers its rate alone."""
+    if not _SCHEDULES.search(symbol.text.lower()):
+        escapes(m, call.values, call)
+
+
+def escapes(m: Machine, values: list[Abstract], call: Call, depth: int = 0) -> None:
+    """Optimizers are handed to code that is not in view, and can be stepped and cleared there."""
+    for value in values:
+        if isinstance(value, Object | Instance):
+            handle = value.state.get("handle")
+            if isinstance(handle, tape.Optimizer):
+                handle.escapes = True
+            elif isinstance(value, Instance) and depth < MAX_DEPTH and value.module is None:
+                escapes(m, list(value.attrs.values()), call, depth + 1)
+        elif isinstance(value, Sequence | Mapping) and depth < MAX_DEPTH:
+            inner = value.items if isinstance(value, Sequence) else list(value.items.values())
+            escapes(m, list(inner), call, depth + 1)
+        elif isinstance(value, Unknown) and value.symbol in m.state.get("unknown-optimizers", {}):
+            m.state["unknown-optimizers"][value.symbol].escapes = True
+
+
+def constant_zero(value: Abstract) -> bool:
+    """Whether a tensor was made of zeros."""
+    return isinstance(value, Tensor) and value.node.kind is Kind.CONSTANT and "zeros" in value.node.op
+
+
+def reads_gradient(m: Machine, tensor: Tensor, call: Call) -> None:
+    """`.grad` of what is no leaf stays None, unless it was asked to be kept."""
+    node = tensor.node
+    if (
+        node.kind is not Kind.OPERATION
+        or not node.records
+        or node.assumed
+        or id(node) in m.state.get("grad-kept", set())
+    ):
+        return
+    made_of = [source for source in node.inputs if source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed]
+    others = [source for source in node.inputs if source.requires_grad and source not in made_of]
+    if made_of and not others:
+        m.emit(
+            tape.Fact(
+                at=node.at, what="non-leaf-grad", value=node, related=((call.frame.span(call.node), "read here"),)
+            )
+        )

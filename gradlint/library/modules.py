@@ -1,0 +1,788 @@
+"""`torch.nn`: modules, what they are made of, and what calling a layer does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions, tensors
+from gradlint.interpret.iteration import iterates
+from gradlint.interpret.registry import alias, attribute, fallback, function, method, typed
+from gradlint.interpret.statements import name_value
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
+from gradlint.library import losses
+from gradlint.library.autograd import clears
+from gradlint.library.devices import place
+from gradlint.library.effects import LayerEffect, layer
+from gradlint.library.ops import dtype_of, set_requires_grad
+from gradlint.tape import DType, Kind
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine, Visit
+
+MODULE = "torch.nn.Module"
+CONTAINERS = (
+    "torch.nn.Sequential",
+    "torch.nn.ModuleList",
+    "torch.nn.ModuleDict",
+    "torch.nn.ParameterList",
+    "torch.nn.ParameterDict",
+)
+alias("torch.nn.modules", "torch.nn")
+alias("torch.nn.modules.module", "torch.nn")
+alias("torch.nn.parameter", "torch.nn")
+
+
+def is_module(value: Abstract) -> bool:
+    """Whether a value is a module as far as is known."""
+    if isinstance(value, Object):
+        return value.module is not None
+    return isinstance(value, Instance) and value.module is not None
+
+
+def module_of(m: Machine, value: Abstract, call: Call) -> tape.Module | None:
+    """The module on the tape behind a value."""
+    if isinstance(value, Instance | Object):
+        return value.module
+    if isinstance(value, Unknown):
+        own = tensors.leaf(m, value.symbol, call.node, call.frame)
+        return own.parameter.module if own.parameter is not None else None
+    return None
+
+
+# making modules
+
+
+@fallback
+def make_layer(m: Machine, call: Call) -> Abstract | None:
+    """`nn.Linear(…)` and every other layer of the table."""
+    short = call.name.rpartition(".")[2]
+    if not call.name.startswith("torch.nn.") or not short[:1].isupper() or short.endswith("Parameter"):
+        return None
+    effect = layer(call.name)
+    made = Object(call.name, call.frame.span(call.node), {"effect": effect}, module=tape.Module(f"<{short}>"))
+    made.state["inplace"] = _is_in_place(call)
+    made.state["arguments"] = dict(call.kwargs)
+    if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
+        made.state["parameters"] = {"weight": make_parameter(m, "weight", made.module, call)}
+        if short not in _WITHOUT_BIAS and call.constant(None, "bias") is not False:
+            made.state["parameters"]["bias"] = make_parameter(m, "bias", made.module, call)
+    _inner_modules(made, call)
+    wanted = dtype_of(call.kwargs.get("dtype"))
+    if wanted in (DType.HALF, DType.BFLOAT):
+        _cast(m, made, wanted, call)
+    return made
+
+
+_WITHOUT_BIAS = ("Embedding", "EmbeddingBag", "PReLU", "RMSNorm")
+
+
+def _is_in_place(call: Call) -> bool:
+    if call.constant(None, "inplace") is True:
+        return True
+    short = call.name.rpartition(".")[2]
+    position = {
+        "ReLU": 0,
+        "ReLU6": 0,
+        "SiLU": 0,
+        "Mish": 0,
+        "Hardswish": 0,
+        "SELU": 0,
+        "Dropout": 1,
+        "LeakyReLU": 1,
+        "ELU": 1,
+    }.get(short)
+    return position is not None and call.constant(position, "") is True
+
+
+def _inner_modules(made: Object, call: Call) -> None:
+    """Modules given to a layer (`nn.TransformerEncoder(layer, n)`) are parts of it."""
+    for position, value in enumerate(call.values):
+        if is_module(value):
+            made.attrs[f"layer{position}"] = value
+
+
+def make_parameter(
+    m: Machine, name: str, module: tape.Module | None, call: Call, *, requires_grad: bool = True
+) -> Tensor:
+    """A parameter: a leaf with an identity of its own."""
+    identity = tape.Parameter(name, module, call.frame.span(call.node))
+    made = tensors.value(
+        m, "parameter", Kind.PARAMETER, (), call.node, call.frame, parameter=identity, dtype=DType.FLOAT
+    )
+    made.requires_grad, made.storage, made.name = requires_grad, tape.Storage(), name
+    if not requires_grad:
+        made.cut, made.cut_at = tape.Cut.FROZEN, made.at
+    return Tensor(made)
+
+
+@function("torch.nn.Parameter", "torch.nn.UninitializedParameter")
+def parameter(m: Machine, call: Call) -> Abstract:
+    """`nn.Parameter(x)`: a new leaf over the data of `x`."""
+    wanted = call.constant(1, "requires_grad", True) is not False
+    made = make_parameter(m, "", None, call, requires_grad=wanted)
+    content = call.get(0, "data")
+    source = tensors.node_of(m, content, call.node, call.frame) if content is not None else None
+    if source is not None and source.parameter is not None:
+        made.node.flags |= {"wraps-parameter"}
+    if source is not None:
+        m.state.setdefault("wrapped", {})[id(made.node)] = source
+    if source is not None and source.dtype in (DType.HALF, DType.BFLOAT):
+        made.node.dtype = source.dtype
+    return made
+
+
+@function("torch.nn.Buffer")
+def buffer(m: Machine, call: Call) -> Abstract:
+    return call.get(0, "data") or NONE
+
+
+@method(MODULE, "__init__")
+def initialise(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`super().__init__()`; a container keeps what it is given."""
+    for base in module.cls.libraries():
+        if base in CONTAINERS:
+            _fill(m, module, base, call)
+    return NONE
+
+
+def _fill(m: Machine, module: Instance | Object, kind: str, call: Call) -> None:
+    items: Sequence | Mapping
+    if kind == "torch.nn.Sequential":
+        if len(call.args) == 1 and isinstance(call.args[0], Mapping):
+            items = Mapping(dict(call.args[0].items), call.args[0].open)
+        else:
+            items = Sequence("list", list(call.args), call.open)
+    elif kind in ("torch.nn.ModuleDict", "torch.nn.ParameterDict"):
+        given = call.args[0] if call.args else None
+        items = (
+            Mapping(dict(given.items), given.open)
+            if isinstance(given, Mapping)
+            else Mapping({}, open=given is not None)
+        )
+    else:
+        given = call.args[0] if call.args else None
+        items = Sequence(
+            "list",
+            m.items(given, call) if given is not None else [],
+            isinstance(given, Unknown) or getattr(given, "open", False),
+        )
+    module.state["items"] = items
+    for name, child in contained(items):
+        adopt(module, name, child)
+
+
+@function(*CONTAINERS)
+def container(m: Machine, call: Call) -> Abstract:
+    made = Object(call.name, call.frame.span(call.node), module=tape.Module(f"<{call.name.rpartition('.')[2]}>"))
+    _fill(m, made, call.name, call)
+    return made
+
+
+def contained(items: Abstract | None) -> Iterator[tuple[str, Abstract]]:
+    """What a container holds, by name."""
+    if isinstance(items, Sequence):
+        yield from ((str(position), item) for position, item in enumerate(items.items))
+    elif isinstance(items, Mapping):
+        yield from ((str(key), item) for key, item in items.items.items())
+
+
+def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
+    """Gives a part of a module its place, once."""
+    if owner.module is None or owner is child:
+        return
+    if isinstance(child, Instance | Object) and child.module is not None and child.module.parent is None:
+        child.module.name, child.module.parent = name, owner.module
+    elif isinstance(child, Tensor) and child.node.parameter is not None and child.node.parameter.module is None:
+        child.node.parameter.name, child.node.parameter.module = name, owner.module
+        child.node.name = child.node.name or name
+
+
+@method(MODULE, "__setattr__")
+def set_attribute(m: Machine, module: Instance, call: Call) -> Abstract:
+    from gradlint.library import holdings
+
+    if call.name == "requires_grad":
+        holdings.freezes_module(m, module, call)
+    elif call.name in holdings.MISSPELT:
+        holdings.misspelt(m, module, call)
+    adopt(module, call.name, call.args[0])
+    holdings.attached(m, module, call.name, call.args[0], call)
+    return NONE
+
+
+# what a module is made of
+
+
+def parts(value: Abstract) -> Iterator[tuple[str, Abstract]]:
+    """The registered parts of a module by name: modules, and parameters of its own."""
+    if isinstance(value, Instance | Object):
+        own = value.state.get("parameters")
+        if isinstance(own, dict):
+            yield from own.items()
+        yield from contained(value.state.get("items"))
+        for name, part in value.attrs.items():
+            if (
+                is_module(part)
+                or (isinstance(part, Tensor) and part.node.parameter is not None and is_parameter(part))
+                or (isinstance(part, Unknown) and _may_be_module(part))
+            ):
+                yield name, part
+
+
+def is_parameter(tensor: Tensor) -> bool:
+    return tensor.node.kind is Kind.PARAMETER
+
+
+def _may_be_module(part: Unknown) -> bool:
+    return part.type in ("", "module") and not part.data and part.test is None and part.origin is None
+
+
+def named_parameters(
+    m: Machine, value: Abstract, call: Call, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[str, Tensor]]:
+    """Every parameter of a module, depth first, each once; those of an unknown part as one."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    for name, part in parts(value):
+        full = f"{prefix}{name}"
+        if isinstance(part, Tensor):
+            if id(part) not in seen and is_parameter(part):
+                seen.add(id(part))
+                yield full, part
+        elif isinstance(part, Unknown):
+            yield full, unknown_parameters(m, part, call)
+        else:
+            yield from named_parameters(m, part, call, f"{full}.", seen)
+    if isinstance(value, Instance) and value.cls.has_unknown_base:
+        yield f"{prefix}*", unknown_parameters(m, Unknown(m.symbol(value)), call)
+
+
+def unknown_parameters(m: Machine, unknown: Unknown, call: Call) -> Tensor:
+    """The parameters of an unknown module, as one tensor."""
+    own = tensors.leaf(m, unknown.symbol, call.node, call.frame)
+    assert own.parameter is not None
+    return m.parameters.setdefault(own.parameter, Tensor(own))
+
+
+def modules(value: Abstract, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Abstract]]:
+    """The module and every module below it, by name."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield prefix.rstrip("."), value
+    for name, part in parts(value):
+        if is_module(part):
+            yield from modules(part, f"{prefix}{name}.", seen)
+
+
+def _recurses(call: Call, position: int) -> bool:
+    return call.constant(position, "recurse", True) is not False
+
+
+@method(MODULE, "parameters")
+def parameters(m: Machine, module: Abstract, call: Call) -> Abstract:
+    return Sequence("generator", [tensor for _, tensor in _chosen(m, module, call, 0)])
+
+
+def _chosen(m: Machine, module: Abstract, call: Call, position: int) -> list[tuple[str, Tensor]]:
+    if _recurses(call, position):
+        return list(named_parameters(m, module, call))
+    return [(name, part) for name, part in parts(module) if isinstance(part, Tensor) and is_parameter(part)]
+
+
+@method(MODULE, "named_parameters")
+def named_parameters_(m: Machine, module: Abstract, call: Call) -> Abstract:
+    pairs = _chosen(m, module, call, 1)
+    return Sequence("generator", [Sequence("tuple", [Const(name), tensor]) for name, tensor in pairs])
+
+
+@method(MODULE, "children", "modules")
+def submodules(m: Machine, module: Abstract, call: Call) -> Abstract:
+    found = [part for _, part in modules(module)]
+    if _asked(call) == "children":
+        found = [part for _, part in parts(module) if is_module(part)]
+    return Sequence("generator", found)
+
+
+@method(MODULE, "named_children", "named_modules")
+def named_submodules(m: Machine, module: Abstract, call: Call) -> Abstract:
+    found = (
+        list(modules(module)) if _asked(call) == "named_modules" else [(n, p) for n, p in parts(module) if is_module(p)]
+    )
+    return Sequence("generator", [Sequence("tuple", [Const(name), part]) for name, part in found])
+
+
+def _asked(call: Call) -> str:
+    function_ = getattr(call.node, "function", None)
+    return str(getattr(function_, "name", call.name.rpartition(".")[2]))
+
+
+@method(MODULE, "buffers", "named_buffers")
+def buffers(m: Machine, module: Abstract, call: Call) -> Abstract:
+    made: Abstract = tensors.batch(m, "buffer", call.node, call.frame)
+    named = Sequence("tuple", [m.unknown("name", data=True, type="str"), made])
+    return Sequence("generator", [named if _asked(call) == "named_buffers" else made])
+
+
+@method(MODULE, "state_dict")
+def state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
+    """Names and detached tensors that share the parameters' memory."""
+    items: dict[object, Abstract] = {}
+    for name, tensor in named_parameters(m, module, call):
+        items[name] = tensors.detach(m, tensor, "torch.nn.Module.state_dict", call.node, call.frame)
+    return Mapping(items, open=True, symbol=m.symbol(module).derive("state_dict", "state_dict"))
+
+
+@method(MODULE, "load_state_dict")
+def load_state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
+    return m.unknown("keys", data=True)
+
+
+@method(MODULE, "register_buffer")
+def register_buffer(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    name, value = call.constant(0, "name"), call.get(1, "tensor") or NONE
+    if isinstance(name, str):
+        if isinstance(value, Tensor) and not value.node.requires_grad and value.node.kind is Kind.CONSTANT:
+            value.node.kind, value.node.cut = Kind.DATA, None
+        name_value(m, value, name)
+        module.attrs[name] = value
+    return NONE
+
+
+@method(MODULE, "register_parameter", "add_module", "register_module")
+def register(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    name, value = call.get(0, "name"), call.args[1] if len(call.args) > 1 else NONE
+    key = str(name.value) if isinstance(name, Const) else f"part{len(module.attrs)}"
+    from gradlint.library import holdings
+
+    adopt(module, key, value)
+    holdings.attached(m, module, key, value, call)
+    module.attrs[key] = value
+    return NONE
+
+
+@method(MODULE, "get_submodule", "get_parameter")
+def part_by_name(m: Machine, module: Abstract, call: Call) -> Abstract:
+    name = call.constant(0, "target")
+    found: Abstract = module
+    for piece in name.split(".") if isinstance(name, str) and name else []:
+        found = m.attribute(found, piece, call)
+    return found if isinstance(name, str) else m.unknown(call.frame.text(call.node))
+
+
+# what changes a module
+
+
+@method(MODULE, "train", "eval")
+def set_training(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`module.train(mode)`, `module.eval()`: for all of its parts."""
+    from gradlint.library.phases import tell_mode
+
+    training: bool | None = _asked(call) != "eval"
+    given, told = call.get(0, "mode"), training
+    if training and given is not None:
+        told = conditions.truth(m, given)
+        training = conditions.decide(m, given, call.node, call.frame) if told is None else told
+    for _, part in modules(module):
+        if isinstance(part, Instance | Object):
+            part.state["training"] = training
+    m.note("attribute", "training", training)
+    tell_mode(m, module, told, call)
+    return module
+
+
+@attribute(MODULE, "training")
+def training(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
+    known = module.state.get("training")
+    return Const(known) if isinstance(known, bool) else None
+
+
+@method(MODULE, "requires_grad_")
+def requires_grad_(m: Machine, module: Abstract, call: Call) -> Abstract:
+    given = call.get(0, "requires_grad")
+    wanted = True if given is None else conditions.truth(m, given)
+    if wanted is None and given is not None:
+        wanted = conditions.decide(m, given, call.node, call.frame)
+    for _, tensor in list(named_parameters(m, module, call)):
+        set_requires_grad(m, tensor, bool(wanted), call, "torch.nn.Module.requires_grad_")
+    m.note("attribute", "requires_grad", wanted)
+    return module
+
+
+@method(MODULE, "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "xpu", "to_empty", "share_memory")
+def move(m: Machine, module: Abstract, call: Call) -> Abstract:
+    """Moves a module where it is: parameters keep their identity; a cast changes their dtype."""
+    place(m, call)
+    wanted = cast_of(call)
+    if wanted is not None:
+        m.emit(
+            tape.Fact(
+                at=call.frame.span(call.node), what="module-cast", detail=wanted.value, text=call.frame.text(call.node)
+            )
+        )
+        _cast(m, module, wanted, call)
+    return module
+
+
+def _cast(m: Machine, module: Abstract, wanted: DType, call: Call) -> None:
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    for _, tensor in named_parameters(m, module, call):
+        if tensor.node.dtype is not wanted:
+            tensor.node.dtype = wanted
+            m.emit(tape.Fact(at=at, what="parameter-cast", value=tensor.node, detail=wanted.value, text=text))
+
+
+def cast_of(call: Call) -> DType | None:
+    """The dtype that `.half()` or `.to(torch.float16)` casts to."""
+    name = _asked(call)
+    if name in ("to", "type"):
+        return next((found for value in call.values if (found := dtype_of(value)) is not None), None)
+    return {"half": DType.HALF, "bfloat16": DType.BFLOAT, "float": DType.FLOAT, "double": DType.FLOAT}.get(name)
+
+
+@method(MODULE, "zero_grad")
+def zero_grad(m: Machine, module: Abstract, call: Call) -> Abstract:
+    held = tuple(tensor.node for _, tensor in named_parameters(m, module, call))
+    m.emit(
+        tape.ZeroGrad(
+            at=call.frame.span(call.node),
+            optimizer=None,
+            parameters=held,
+            text=call.frame.text(call.node),
+            to_none=clears(call),
+        )
+    )
+    return NONE
+
+
+@method(MODULE, "apply")
+def apply(m: Machine, module: Abstract, call: Call) -> Abstract:
+    if call.args:
+        for _, part in list(modules(module)):
+            m.invoke(call.args[0], [part], call)
+    return module
+
+
+@method(MODULE, "register_forward_hook")
+def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
+    """`module.register_forward_hook(hook)`: the hook sees each result, and can give another in its place."""
+    hook = call.get(0, "hook")
+    if isinstance(module, Instance | Object) and hook is not None:
+        module.state.setdefault("forward-hooks", []).append((hook, call.constant(None, "with_kwargs") is True))
+    return m.unknown("handle", data=True)
+
+
+@method(
+    MODULE,
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_backward_hook",
+    "extra_repr",
+    "compile",
+    "_register_load_state_dict_pre_hook",
+    "register_load_state_dict_post_hook",
+    "set_extra_state",
+)
+def harmless(m: Machine, module: Abstract, call: Call) -> Abstract:
+    return m.unknown("handle", data=True)
+
+
+@fallback
+def init(m: Machine, call: Call) -> Abstract | None:
+    """`nn.init.*`: writes a parameter under no_grad."""
+    if not call.name.startswith("torch.nn.init."):
+        return None
+    if call.args and isinstance(call.args[0], Tensor) and call.name.endswith("_"):
+        before = m.grad
+        m.grad = type(before)(False)
+        try:
+            tensors.write(m, call.args[0], call.name, [], call.node, call.frame)
+        finally:
+            m.grad = before
+    return call.args[0] if call.args else NONE
+
+
+# calling modules
+
+
+@method(MODULE, "__call__", "forward")
+def call_module(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """A layer does what the table says; a module that is not known is assumed to carry gradient."""
+    effect = module.state.get("effect")
+    if not isinstance(effect, LayerEffect) or effect.container:
+        return _call_unknown(m, module, call)
+    own = [tensor for _, tensor in named_parameters(m, module, call)]
+    if effect.takes_inplace and module.state.get("inplace") and call.args:
+        return _in_place(m, module, effect, call)
+    result = layer_result(m, module, effect, own, call)
+    made = tensors.sources(m, [result], call.node, call.frame)
+    m.emit(
+        tape.ModuleCall(
+            at=call.frame.span(call.node), module=_of(module), result=made[0] if made else None, trainable=bool(own)
+        )
+    )
+    return result
+
+
+def _of(module: Instance | Object) -> tape.Module:
+    return module.module or tape.Module("module")
+
+
+def _call_unknown(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    own = [tensor.node for _, tensor in named_parameters(m, module, call)]
+    inputs = tensors.sources(m, call.values, call.node, call.frame)
+    made = tensors.operation(m, "call", [*inputs, *own], call.node, call.frame)
+    made.storage = tape.Storage()
+    if not inputs and not own:
+        made.requires_grad = made.assumed = m.grad.enabled
+    result = Unknown(Symbol(call.frame.text(call.node)))
+    m.nodes[result.symbol] = made
+    m.emit(tape.ModuleCall(at=call.frame.span(call.node), module=_of(module), result=made))
+    return result
+
+
+def _in_place(m: Machine, module: Instance | Object, effect: LayerEffect, call: Call) -> Abstract:
+    if effect.training == "dropout" and module.state.get("training") is False:
+        return call.args[0]
+    value = tensors.as_tensor(m, call.args[0], call.node, call.frame)
+    return tensors.write(
+        m,
+        value,
+        f"{module.cls if isinstance(module, Object) else effect.name}(inplace=True)",
+        [],
+        call.node,
+        call.frame,
+        effect=effect.in_place(),
+    )
+
+
+def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own: list[Tensor], call: Call) -> Abstract:
+    """What a layer gives: one tensor, or the parts that the table names, of one operation."""
+    cls = module.cls if isinstance(module, Object) else f"torch.nn.{effect.name}"
+    if effect.effect.view == "always" and call.args:
+        return tensors.view(m, tensors.as_tensor(m, call.args[0], call.node, call.frame), cls, call.node, call.frame)
+    kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
+    made = tensors.apply(m, cls, call.args, call.node, call.frame, effect.effect, kwargs=kwargs)
+    extra = [tensor.node for tensor in own[1:]]
+    made.node.inputs += tuple(extra)
+    if any(node.requires_grad for node in extra) and m.grad.enabled and not made.node.requires_grad:
+        made.node.requires_grad, made.node.cut = True, None
+    made.node.flags |= _flags(module, effect)
+    losses.computed(m, cls, made.node, call.frame.text(call.node))
+    if not effect.outputs:
+        return made
+    first = tensors.part(m, made, 0, call.node, call.frame)
+    if any(saved.role == "result" for saved in made.node.saves):
+        made.node.saves = tuple(saved for saved in made.node.saves if saved.role != "result")
+        tensors.save(made.node, [first.node], "result")
+    built: list[Abstract] = []
+    position = 0
+    for named in effect.outputs:
+        names = named if isinstance(named, tuple) else (named,)
+        outputs = [
+            first if position + i == 0 else tensors.part(m, made, position + i, call.node, call.frame)
+            for i in range(len(names))
+        ]
+        built.append(Sequence("tuple", list(outputs)) if isinstance(named, tuple) else outputs[0])
+        position += len(names)
+    return Sequence("tuple", built)
+
+
+_ACTIVATIONS = {"Softmax": "softmax", "Sigmoid": "sigmoid", "LogSoftmax": "log_softmax"}
+
+
+def _flags(module: Instance | Object, effect: LayerEffect) -> frozenset[str]:
+    found = {_ACTIVATIONS[effect.name]} if effect.name in _ACTIVATIONS else set()
+    reduction = module.state.get("arguments", {}).get("reduction")
+    if isinstance(reduction, Const) and reduction.value in ("sum", "none"):
+        found.add(f"{reduction.value}-reduction")
+    return frozenset(found)
+
+
+@method("torch.nn.Sequential", "__call__", "forward")
+def call_sequential(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """Each module on the result of the one before."""
+    items = module.state.get("items")
+    value = call.args[0] if call.args else NONE
+    for position, (_, part) in enumerate(contained(items)):
+        args = call.args if position == 0 else [value]
+        value = m.invoke(part, list(args), call)
+        if isinstance(part, Object) and isinstance(value, Tensor):
+            value.node.layer_at = value.node.layer_at or part.at
+    if isinstance(items, Sequence) and items.open:
+        value = _call_unknown(m, module, Call(call.name, [value], {}, call.node, call.frame))
+    return value
+
+
+# containers as containers
+
+
+@method(CONTAINERS, "__getitem__")
+def container_item(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    from gradlint.interpret.expressions import item
+
+    items = module.state.get("items", Sequence("list", [], True))
+    if (
+        isinstance(items, Mapping)
+        and call.args
+        and isinstance(call.args[0], Const)
+        and isinstance(call.args[0].value, int)
+    ):
+        items = Sequence("list", list(items.items.values()), items.open)
+    found = item(m, items, call.args[0], call.node, call.frame) if call.args else NONE
+    if isinstance(found, Sequence):
+        made = Object(
+            "torch.nn.Sequential" if _kind(module) == "torch.nn.Sequential" else "torch.nn.ModuleList",
+            call.frame.span(call.node),
+        )
+        made.module = tape.Module("slice", module.module)
+        made.state["items"] = found
+        return made
+    return found
+
+
+def _kind(module: Instance | Object) -> str:
+    if isinstance(module, Object):
+        return module.cls
+    return next((base for base in module.cls.libraries() if base in CONTAINERS), "")
+
+
+@method(CONTAINERS, "__setitem__")
+def set_container_item(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    items, index, value = module.state.get("items"), call.args[0], call.args[1]
+    from gradlint.library import holdings
+
+    name = str(index.value) if isinstance(index, Const) else "item"
+    adopt(module, name, value)
+    holdings.attached(m, module, name, value, call)
+    if (isinstance(items, Mapping) and isinstance(index, Const)) or (
+        isinstance(items, Sequence)
+        and isinstance(index, Const)
+        and isinstance(index.value, int)
+        and -len(items.items) <= index.value < len(items.items)
+    ):
+        items.items[index.value] = value
+    elif isinstance(items, Mapping):
+        items.items["unknown", m.symbol(index)] = value
+    return NONE
+
+
+@method(CONTAINERS, "append", "insert", "add_module", "extend", "update")
+def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    from gradlint.library import holdings
+
+    items = module.state.get("items")
+    name = _asked(call)
+    given = call.args[-1] if call.args else NONE
+    new = m.items(given, call) if name == "extend" else [given]
+    if name == "update" and isinstance(given, Mapping) and isinstance(items, Mapping):
+        items.items.update(given.items)
+        new = list(given.items.values())
+    elif isinstance(items, Sequence):
+        items.items.extend(new)
+    elif isinstance(items, Mapping) and isinstance(call.args[0], Const):
+        items.items[call.args[0].value] = given
+    offset = len(items.items) - len(new) if isinstance(items, Sequence | Mapping) else 0
+    for position, part in enumerate(new):
+        key = (
+            str(call.args[0].value)
+            if name == "add_module" and isinstance(call.args[0], Const)
+            else str(offset + position)
+        )
+        adopt(module, key, part)
+        holdings.attached(m, module, key, part, call)
+    m.note("item", "append", len(new))
+    return module
+
+
+@method(CONTAINERS, "__len__")
+def container_length(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    items = module.state.get("items")
+    if isinstance(items, Sequence | Mapping) and not items.open:
+        return Const(len(items.items))
+    return Unknown(m.symbol(module).derive("len", "len"), data=True, type="number")
+
+
+@method(("torch.nn.ModuleDict", "torch.nn.ParameterDict"), "items", "keys", "values", "__contains__")
+def dict_methods(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    items = module.state.get("items")
+    return m.call(m.attribute(items, _asked(call), call), call) if isinstance(items, Mapping) else m.unknown("items")
+
+
+@iterates(*CONTAINERS)
+def iterate(m: Machine, module: Instance | Object, visit: Visit, call: Call) -> None:
+    m.iterate(module.state.get("items", Sequence("list", [], True)), visit, call)
+
+
+@attribute(MODULE, "weight")
+def weight(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
+    return _own_parameter(module, "weight")
+
+
+@attribute(MODULE, "bias")
+def bias(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
+    """None where the layer was made without one."""
+    given = module.state.get("arguments", {}).get("bias")
+    if isinstance(given, Const) and given.value is False:
+        return NONE
+    return _own_parameter(module, "bias")
+
+
+def _own_parameter(module: Instance | Object, name: str) -> Abstract | None:
+    own = module.state.get("parameters") if isinstance(module, Object) else None
+    return own.get(name) if isinstance(own, dict) else None
+
+
+@method(MODULE, "__set_weight__", "__set_bias__")
+def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old."""
+    if isinstance(module, Object) and isinstance(call.args[0], Tensor):
+        from gradlint.library import holdings
+
+        adopt(module, call.name, call.args[0])
+        holdings.attached(m, module, call.name, call.args[0], call)
+        module.state.setdefault("parameters", {})[call.name] = call.args[0]
+    return NONE
+
+
+@method(MODULE, "__set_requires_grad__")
+def freeze_in_vain(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`module.requires_grad = False` sets an attribute that nobody reads."""
+    from gradlint.library import holdings
+
+    holdings.freezes_module(m, module, call)
+    module.attrs["requires_grad"] = call.args[0]
+    return NONE
+
+
+@typed("torch.nn.Module")
+def typed_module(m: Machine, symbol: Symbol, function_: Function, parameter_: object) -> Abstract:
+    return Unknown(symbol, type="module")
+
+
+@typed("torch.Tensor")
+def typed_tensor(m: Machine, symbol: Symbol, function_: Function, parameter_: object) -> Abstract:
+    return Unknown(symbol, type="tensor")
+
+
+@typed("torch.device", "torch.dtype")
+def typed_plain(m: Machine, symbol: Symbol, function_: Function, parameter_: object) -> Abstract:
+    return Unknown(symbol, data=True, type="object")

@@ -1,0 +1,844 @@
+"""Torch's operations on tensors: methods and functions alike, as the table of effects says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions, tensors
+from gradlint.interpret.iteration import iterates
+from gradlint.interpret.registry import attribute, fallback, function, hears, method
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Call,
+    Const,
+    Lib,
+    Object,
+    Sequence,
+    Tensor,
+    Test,
+    Unknown,
+)
+from gradlint.ir import nodes as ir
+from gradlint.library import losses
+from gradlint.library.devices import note_device, place
+from gradlint.library.effects import Effect, lookup
+from gradlint.tape import Cut, DType, Kind
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine, Visit
+
+_DTYPES = {
+    "float": DType.FLOAT,
+    "float32": DType.FLOAT,
+    "float64": DType.FLOAT,
+    "double": DType.FLOAT,
+    "half": DType.HALF,
+    "float16": DType.HALF,
+    "bfloat16": DType.BFLOAT,
+    "long": DType.INTEGER,
+    "int": DType.INTEGER,
+    "int64": DType.INTEGER,
+    "int32": DType.INTEGER,
+    "int16": DType.INTEGER,
+    "int8": DType.INTEGER,
+    "uint8": DType.INTEGER,
+    "short": DType.INTEGER,
+    "bool": DType.BOOL,
+}
+_COUNTING = {"any": (">", 0), "sum": None, "count_nonzero": None}
+_PREDICATES = {
+    "is_floating_point",
+    "is_cuda",
+    "is_contiguous",
+    "is_complex",
+    "is_sparse",
+    "is_nonzero",
+    "equal",
+    "allclose",
+}
+_CASTS = (
+    "to",
+    "type",
+    "type_as",
+    "cuda",
+    "cpu",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "bool",
+    "short",
+    "char",
+    "byte",
+)
+_SHAPES = {
+    "size",
+    "dim",
+    "numel",
+    "nelement",
+    "ndimension",
+    "element_size",
+    "get_device",
+    "stride",
+    "data_ptr",
+    "storage_offset",
+}
+_PAIRS = {
+    "max": 2,
+    "min": 2,
+    "sort": 2,
+    "topk": 2,
+    "median": 2,
+    "mode": 2,
+    "kthvalue": 2,
+    "cummax": 2,
+    "cummin": 2,
+    "aminmax": 2,
+    "std_mean": 2,
+    "var_mean": 2,
+    "slogdet": 2,
+    "frexp": 2,
+    "svd": 3,
+    "qr": 2,
+    "eigh": 2,
+    "linalg.eigh": 2,
+    "linalg.svd": 3,
+    "linalg.qr": 2,
+    "linalg.slogdet": 2,
+    "unique": 1,
+    "max_pool2d_with_indices": 2,
+}
+_LISTS = {
+    "split",
+    "chunk",
+    "unbind",
+    "tensor_split",
+    "split_with_sizes",
+    "meshgrid",
+    "broadcast_tensors",
+    "hsplit",
+    "vsplit",
+    "dsplit",
+}
+
+
+def dtype_of(value: Abstract | None) -> DType | None:
+    """The dtype that an argument such as `torch.long` names."""
+    if isinstance(value, Lib):
+        return _DTYPES.get(value.name.rpartition(".")[2])
+    if isinstance(value, Object) and "dtype" in value.state:
+        found = value.state["dtype"]
+        return found if isinstance(found, DType) else None
+    return None
+
+
+def result(
+    m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect | None, *, is_method: bool
+) -> Abstract:
+    """What the operation gives: a tensor, or several."""
+    plain = name.removeprefix("torch.").removeprefix("Tensor.").removeprefix("nn.functional.")
+    effect = _form(plain, args, call, effect)
+    if plain in _LISTS:
+        return _several(m, name, args, call, effect, is_method)
+    if effect is not None and effect.outputs is not None and _gives_several(plain, args, call):
+        return _outputs(m, name, args, call, effect, is_method)
+    if (
+        effect is not None
+        and effect.view
+        and args
+        and isinstance(args[0], Tensor)
+        and _is_view(effect, plain, args, call)
+    ):
+        return tensors.view(m, args[0], name, call.node, call.frame)
+    made = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    dtype = dtype_of(call.kwargs.get("dtype"))
+    if dtype is not None:
+        made.node.dtype = dtype
+    if made.node.op in _FLAGGED:
+        made.node.flags |= {_FLAGGED[made.node.op]}
+    return made
+
+
+_FLAGGED = {
+    f"{prefix}{name}": name
+    for name in ("softmax", "log_softmax", "sigmoid", "log", "sqrt", "where", "mean", "sum")
+    for prefix in ("torch.", "torch.Tensor.", "torch.nn.functional.")
+}
+
+
+def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -> Effect | None:
+    """The table's form of an operation that the arguments ask for."""
+    if plain in ("max", "min", "median", "mode", "sum") and ("dim" in call.kwargs or _is_number(args, 1)):
+        return lookup(plain, "dim") or effect
+    if plain in ("max", "min") and len(args) > 1:
+        return lookup(plain, "other") or effect
+    mode = call.constant(None, "rounding_mode")
+    if plain in ("div", "divide", "true_divide") and isinstance(mode, str):
+        return lookup(plain, mode) or effect
+    if len(args) > 1 and _is_number(args, 1):
+        return lookup(plain, "scalar") or effect
+    if call.constant(None, "return_indices") is True:
+        return lookup(plain, "indices") or effect
+    return effect
+
+
+def _is_number(args: list[Abstract], position: int) -> bool:
+    if len(args) <= position:
+        return False
+    value = args[position]
+    return (isinstance(value, Const) and isinstance(value.value, int | float)) or (
+        isinstance(value, Unknown) and value.type == "number"
+    )
+
+
+def _gives_several(plain: str, args: list[Abstract], call: Call) -> bool:
+    if plain in ("max", "min", "median", "mode"):
+        return "dim" in call.kwargs or _is_number(args, 1)
+    return True
+
+
+def _outputs(m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect, is_method: bool) -> Abstract:
+    """Several outputs of one operation; those without a derivative (indices) are cut from it."""
+    whole = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    made: list[Abstract] = []
+    assert effect.outputs is not None
+    for position, differentiable in enumerate(effect.outputs):
+        if differentiable:
+            made.append(tensors.part(m, whole, position, call.node, call.frame))
+        else:
+            indices = tensors.apply(
+                m, f"{name}.indices", args, call.node, call.frame, _INDICES, kwargs=call.kwargs, method=is_method
+            )
+            made.append(indices)
+    names = ("values", "indices")
+    return Object(
+        "torch.return_types", call.frame.span(call.node), {"items": made}, dict(zip(names, made, strict=False))
+    )
+
+
+_INDICES = Effect("indices", differentiable=False, dtype=DType.INTEGER)
+
+
+def _several(
+    m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect | None, is_method: bool
+) -> Abstract:
+    """`split`, `chunk`, `unbind`: as many parts as the program asks for by unpacking."""
+    symbol = m.symbol(args[0]) if args else m.symbol(call.values[0]) if call.values else m.unknown(name).symbol
+    parts: list[Abstract] = []
+    count = (
+        call.constant(1, "chunks") if name.endswith("chunk") and isinstance(call.constant(1, "chunks"), int) else None
+    )
+    count = call.constant(0, "chunks", count) if is_method and name.endswith("chunk") else count
+    if name.endswith(("meshgrid", "broadcast_tensors")):
+        count = len(args)
+    whole = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    for position in range(min(count, 8) if isinstance(count, int) else 3):
+        if effect is not None and effect.view and args and isinstance(args[0], Tensor):
+            part = tensors.view(m, args[0], name, call.node, call.frame)
+        else:
+            part = tensors.part(m, whole, position, call.node, call.frame)
+        m.symbols[id(part.node)] = (part.node, symbol.derive((name, position), name))
+        part.node.flags |= {"multi-output"}
+        parts.append(part)
+    return Sequence("tuple", parts, open=count is None, rest=parts[-1] if parts else None)
+
+
+def _is_view(effect: Effect, plain: str, args: list[Abstract], call: Call) -> bool:
+    """A call that by its nature may copy (`reshape`, `to`) is taken to share memory only where it surely does."""
+    return effect.view == "always" and not effect.in_place
+
+
+@method("torch.return_types", "__getitem__")
+def _part(m: Machine, value: Object, call: Call) -> Abstract:
+    items = value.state["items"]
+    index = call.constant(0, "")
+    return items[index] if isinstance(index, int) and -len(items) <= index < len(items) else items[0]  # type: ignore[no-any-return]
+
+
+@iterates("torch.return_types")
+def _parts(m: Machine, value: Object, visit: Visit, call: Call) -> None:
+    """`values, indices = x.max(dim=1)`."""
+    for part in value.state["items"]:
+        if visit(part):
+            return
+
+
+@method("torch.Tensor", "*")
+def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """Any method of a tensor that has no handler of its own."""
+    name = call.name
+    effect = lookup(name)
+    if name in _SHAPES or name in _PREDICATES or name.startswith("is_"):
+        symbol = m.symbol(tensor).derive(
+            (name, tuple(m.symbol(arg) for arg in call.values)), f"{tensor.node.title}.{name}()"
+        )
+        return Unknown(symbol, data=True, type="bool" if name.startswith("is_") or name in _PREDICATES else "number")
+    if effect is not None and effect.in_place:
+        return in_place(m, tensor, name, call.args, call, effect)
+    if effect is not None and effect.creates:
+        return created(m, f"torch.Tensor.{name}", call, effect, like=tensor)
+    made = result(m, f"torch.Tensor.{name}", [tensor, *call.args], call, effect, is_method=True)
+    if name in _COUNTING and isinstance(made, Tensor) and not call.values:
+        _count(m, tensor, made, name)
+    return made
+
+
+def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
+    """`mask.any()` and `mask.sum() > 0` are one question."""
+    count = m.symbol(tensor).derive("count", f"{tensor.node.title}.sum()")
+    if name == "any":
+        m.tests[id(made.node)] = (made.node, Test(count.asked, ">", 0))
+    else:
+        m.symbols[id(made.node)] = (made.node, count)
+
+
+def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None) -> Tensor:
+    """`tensor.name_(…)`."""
+    before = tensor.node
+    named = tensors.name_arguments(m, [NONE, *args], call.kwargs, call.node, call.frame, effect, method=True)
+    inputs = [source for _, source in named]
+    written = tensors.write(
+        m, tensor, f"torch.Tensor.{name}", inputs, call.node, call.frame, effect=effect, named=named
+    )
+    if written.node is not before:
+        written.node.arguments = tensors.given(m, [NONE, *args], call.kwargs)
+    if name in ("zero_", "fill_") and not inputs and written.node is not before:
+        written.node.zero_gradient = written.node.requires_grad
+    return written
+
+
+def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | None = None) -> Tensor:
+    """`torch.zeros(…)`, `x.new_ones(…)`, `torch.randn_like(x)`."""
+    dtype = dtype_of(call.kwargs.get("dtype")) or (like.node.dtype if like is not None else DType.FLOAT)
+    plain = name.rpartition(".")[2]
+    if effect.random or plain.startswith(("arange", "linspace", "eye", "empty", "new_empty", "rand")):
+        made = tensors.batch(m, name, call.node, call.frame, dtype=dtype)
+    else:
+        made = tensors.constant(m, name, call.node, call.frame, _fill(plain, call), dtype)
+    if plain in tensors.SHAPED:
+        shape = call.args[0].items if call.args and isinstance(call.args[0], Sequence) else call.args
+        made.node.arguments = tensors.given(m, shape, {})
+    if call.constant(None, "requires_grad") is True:
+        node = made.node
+        node.kind, node.cut, node.requires_grad = Kind.LEAF, None, True
+        node.parameter = tape.Parameter("", None, node.at)
+    return made
+
+
+def _fill(plain: str, call: Call) -> object:
+    if "zeros" in plain:
+        return 0.0
+    if "ones" in plain:
+        return 1.0
+    if "full" in plain:
+        value = call.constant(1, "fill_value")
+        return value if isinstance(value, int | float) else None
+    return None
+
+
+@fallback
+def torch_function(m: Machine, call: Call) -> Abstract | None:
+    """Any function of torch that has no handler of its own."""
+    name = call.name
+    if not name.startswith("torch."):
+        return None
+    if (
+        name.startswith(("torch.Tensor.", "torch.nn.functional."))
+        or name.count(".") == 1
+        or name.startswith(_NAMESPACES)
+    ):
+        effect = lookup(name)
+        if effect is None:
+            return _unlisted(m, call)
+        if effect.creates and not effect.in_place:
+            return created(m, name, call, effect, like=_first_tensor(call))
+        if effect.in_place or call.constant(None, "inplace") is True:
+            return _functional_in_place(m, call, effect)
+        if name.startswith("torch.Tensor.") and call.args and isinstance(call.args[0], Tensor):
+            return m.invoke(
+                m.attribute(call.args[0], name.rpartition(".")[2], call), call.args[1:], call, **call.kwargs
+            )
+        made = result(m, name, call.args, call, effect, is_method=False)
+        if isinstance(made, Tensor):
+            losses.computed(m, name, made.node, call.frame.text(call.node))
+        out = call.kwargs.get("out")
+        if isinstance(out, Tensor) and isinstance(made, Tensor):
+            return _out(m, out, made, call)
+        plain = name.rpartition(".")[2]
+        if (
+            plain in _COUNTING
+            and isinstance(made, Tensor)
+            and len(call.values) == 1
+            and isinstance(call.values[0], Tensor)
+        ):
+            _count(m, call.values[0], made, plain)
+        return made
+    return None
+
+
+_NAMESPACES = ("torch.linalg.", "torch.fft.", "torch.special.", "torch.sparse.", "torch.signal.", "torch.masked.")
+
+
+def _first_tensor(call: Call) -> Tensor | None:
+    return next((value for value in call.values if isinstance(value, Tensor)), None)
+
+
+def _unlisted(m: Machine, call: Call) -> Abstract | None:
+    """A name of torch that is no operation: `torch.manual_seed`, `torch.device`."""
+    if call.name.startswith("torch.nn.functional."):
+        return tensors.apply(m, call.name, call.args, call.node, call.frame, None, kwargs=call.kwargs)
+    if tensors.sources(m, call.values, call.node, call.frame) and call.name.rpartition(".")[2][:1].islower():
+        return tensors.apply(m, call.name, call.args, call.node, call.frame, None, kwargs=call.kwargs)
+    return Unknown(m.session.library_symbol(call.name).derive(call.frame.text(call.node), call.name), data=True)
+
+
+def _functional_in_place(m: Machine, call: Call, effect: Effect) -> Abstract:
+    if not call.args or not isinstance(call.args[0], Tensor):
+        if call.args and isinstance(call.args[0], Unknown):
+            return tensors.apply(m, call.name, call.args, call.node, call.frame, effect, kwargs=call.kwargs)
+        return m.unknown(call.name)
+    twin = effect if effect.in_place else lookup(call.name.removesuffix("_") + "_") or effect
+    return in_place(m, call.args[0], call.name.rpartition(".")[2].removesuffix("_") + "_", call.args[1:], call, twin)
+
+
+def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
+    """`out=`: torch refuses it where an input, or what is written, requires grad (2.13)."""
+    sources = made.node.inputs
+    refused = "out" if m.grad.enabled and any(source.requires_grad for source in (out.node, *sources)) else ""
+    return tensors.write(m, out, f"{call.name}.out", sources, call.node, call.frame, refused=refused)
+
+
+# what leaves torch
+
+
+@method("torch.Tensor", "item", "tolist", "numpy", "__float__", "__int__", "__array__")
+def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    name = call.frame.text(call.node)
+    kind = "array" if "numpy" in name or "tolist" in name else "number"
+    number = tensors.number(m, tensor, f"torch.Tensor.{_called(call)}", call.node, call.frame, kind)
+    if _called(call) == "numpy" and number.origin is not None:
+        number.origin.storage = tensor.node.storage
+    return Const(tensor.node.number) if isinstance(tensor.node.number, int | float) and kind == "number" else number
+
+
+def _called(call: Call) -> str:
+    function = getattr(call.node, "function", None)
+    return str(getattr(function, "name", call.name))
+
+
+@method("torch.Tensor", "detach")
+def detach(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    return tensors.detach(m, tensor, "torch.Tensor.detach", call.node, call.frame)
+
+
+@attribute("torch.Tensor", "data")
+def data(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    known = tensor.attrs.get("<data>")
+    if isinstance(known, Tensor) and known.node.storage is tensor.node.storage:
+        return known
+    return tensors.detach(m, tensor, "torch.Tensor.data", at.node, at.frame, uncounted=True)
+
+
+@method("torch.Tensor", "__set_data__")
+def set_data(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`x.data = new`: other memory; what was saved keeps the old."""
+    tensor.node.storage = tape.Storage()
+    new = tensors.node_of(m, call.args[0], call.node, call.frame)
+    if new is not None and new.storage is not None:
+        tensor.node.storage = new.storage
+    return NONE
+
+
+@method("torch.Tensor", "detach_")
+def detach_in_place(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    made = tensors.detach(m, tensor, "torch.Tensor.detach_", call.node, call.frame)
+    tensor.node = made.node
+    return tensor
+
+
+@method("torch.Tensor", "requires_grad_")
+def requires_grad_(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    wanted = call.constant(0, "requires_grad", True)
+    set_requires_grad(m, tensor, wanted is not False, call, "torch.Tensor.requires_grad_")
+    return tensor
+
+
+@method("torch.Tensor", "__set_requires_grad__")
+def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    wanted = conditions.truth(m, call.args[0])
+    if wanted is not None:
+        set_requires_grad(m, tensor, wanted, call, "requires_grad")
+    elif tensor.node.parameter is not None:
+        tensor.node.assumed = True
+        set_requires_grad(m, tensor, conditions.decide(m, call.args[0], call.node, call.frame), call, "requires_grad")
+    return NONE
+
+
+def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: str) -> None:
+    """Makes a tensor a leaf that requires grad, or freezes one. On what carries gradient it does nothing."""
+    node = tensor.node
+    if wanted == node.requires_grad:
+        return
+    if wanted:
+        if node.parameter is not None and node.kind is Kind.PARAMETER:
+            made = _again(m, node, call)
+            made.requires_grad, made.cut = True, None
+        else:
+            if node.inference and not m.grad.inference:
+                m.emit(tape.Fact(at=call.frame.span(call.node), what="inference-tensor-used", value=node, detail=op))
+            made = tensors.value(m, op, Kind.LEAF, (node,), call.node, call.frame, requires_grad=True, dtype=node.dtype)
+            made.parameter = tape.Parameter(node.name, None, made.at)
+            made.number, made.inference, made.inference_at = None, node.inference, node.inference_at
+            tensor.detached = False
+            if node.inference and not m.grad.inference:
+                m.emit(tape.Fact(at=made.at, what="inference-tensor", value=node, detail="requires_grad"))
+    elif node.kind in (Kind.PARAMETER, Kind.LEAF):
+        made = _again(m, node, call)
+        made.requires_grad, made.cut, made.cut_at, made.cut_stack = (
+            False,
+            Cut.FROZEN,
+            call.frame.span(call.node),
+            m.where,
+        )
+    else:
+        return
+    made.storage, made.name = node.storage, node.name
+    tensor.node = made
+
+
+def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:
+    """The same parameter as a new value."""
+    made = tensors.value(m, node.op, node.kind, (), call.node, call.frame, assumed=node.assumed, dtype=node.dtype)
+    made.parameter, made.at, made.stack, made.text = node.parameter, node.at, node.stack, node.text
+    return made
+
+
+@attribute("torch.Tensor", "requires_grad")
+def requires_grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    node = tensor.node
+    if node.assumed or (node.cut is not None and node.assumed):
+        test = Test(m.symbol(tensor).derive("requires_grad", f"{node.title}.requires_grad"), "true")
+        m.state.setdefault("grad-tests", {})[test.subject] = node
+        return conditions.boolean(m, test, f"{node.title}.requires_grad") if node.requires_grad else FALSE
+    return TRUE if node.requires_grad else FALSE
+
+
+@attribute("torch.Tensor", "is_leaf")
+def is_leaf(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return FALSE if tensor.node.records else TRUE
+
+
+@attribute("torch.Tensor", "grad_fn")
+def grad_fn(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    if not tensor.node.records:
+        return NONE
+    return Object("torch.autograd.graph.Node", at.frame.span(at.node))
+
+
+@attribute("torch.Tensor", "grad")
+def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    """The gradient: a tensor without a graph (with one where a backward created it)."""
+    from gradlint.library import holdings
+
+    holdings.reads_gradient(m, tensor, at)
+    if tensor.grad is None:
+        made = tensors.batch(m, "torch.Tensor.grad", at.node, at.frame)
+        made.node.flags |= {"gradient"}
+        made.node.parameter = tensor.node.parameter
+        made.node.name = f"{tensor.node.title}.grad"
+        made.attrs["<of>"] = tensor
+        tensor.grad = made
+    if tensor.grad is not NONE:
+        m.emit(
+            tape.Clip(
+                at=at.frame.span(at.node), parameters=(tensor.node,), reads_only=True, text=at.frame.text(at.node)
+            )
+        )
+    return tensor.grad
+
+
+@method("torch.Tensor", "__set_grad__")
+def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    from gradlint.library import holdings
+
+    if (isinstance(call.args[0], Const) and call.args[0].value is None) or holdings.constant_zero(call.args[0]):
+        m.emit(tape.ZeroGrad(at=call.frame.span(call.node), optimizer=None, parameters=(tensor.node,)))
+        tensor.grad = None
+    else:
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="gradient-set", value=tensor.node))
+        tensor.grad = call.args[0]
+    return NONE
+
+
+@attribute("torch.Tensor", "shape")
+def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return Unknown(m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type="")
+
+
+@attribute("torch.Tensor", "ndim")
+def ndim(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return Unknown(m.symbol(tensor).derive("ndim", f"{tensor.node.title}.ndim"), data=True, type="number")
+
+
+@attribute("torch.Tensor", "device")
+def device(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return Unknown(m.symbol(tensor).derive("device", f"{tensor.node.title}.device"), data=True, type="object")
+
+
+@attribute("torch.Tensor", "dtype")
+def dtype(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return Object("torch.dtype", at.frame.span(at.node), {"dtype": tensor.node.dtype})
+
+
+@attribute("torch.Tensor", "is_cuda")
+def is_cuda(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return Unknown(m.symbol(tensor).derive("is_cuda", "is_cuda"), data=True, type="bool")
+
+
+@attribute("torch.Tensor", "T")
+@attribute("torch.Tensor", "mT")
+@attribute("torch.Tensor", "real")
+@attribute("torch.Tensor", "imag")
+def transposed(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return tensors.view(m, tensor, "torch.Tensor.T", at.node, at.frame)
+
+
+# casts
+
+
+@method("torch.Tensor", *_CASTS)
+def cast(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`.to(…)`, `.float()`, `.cuda()`: the graph is kept, unless the dtype has no gradient."""
+    place(m, call)
+    name = _called(call)
+    wanted = _DTYPES.get(name) if name in _DTYPES else _wanted_dtype(m, call)
+    if name in ("char", "byte"):
+        wanted = DType.INTEGER
+    return converted(m, tensor, f"torch.Tensor.{name}", wanted, call)
+
+
+def _wanted_dtype(m: Machine, call: Call) -> DType | None:
+    for value in call.values:
+        if isinstance(value, Tensor) and _called(call) in ("to", "type_as"):
+            return value.node.dtype
+        found = dtype_of(value)
+        if found is not None:
+            return found
+    return None
+
+
+def _stays(m: Machine, node: tape.Value, call: Call) -> bool:
+    """Whether a tensor of float32 is asked for float32 alone: torch gives back the very tensor."""
+    if node.kind is not Kind.OPERATION or node.dtype is not DType.FLOAT or m.autocast or node.autocast:
+        return False
+    asked = [value.name for value in call.values if isinstance(value, Lib)]
+    return _called(call) == "float" or (len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"]))
+
+
+def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call: Call) -> Tensor:
+    node = tensor.node
+    if wanted is not None and not wanted.is_differentiable:
+        made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
+    elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
+        return tensor
+    elif _stays(m, node, call):
+        shown = tensors.view(m, tensor, name, call.node, call.frame)
+        shown.node.flags |= {"cast"}
+        m.symbols[id(shown.node)] = (shown.node, m.symbol(tensor))
+        return shown
+    else:
+        made = tensors.operation(m, name, [node], call.node, call.frame)
+        if wanted is None and node.kind in (Kind.PARAMETER, Kind.LEAF):
+            made.flags |= {"device-cast"}
+    made.dtype = wanted or node.dtype
+    made.storage = tape.Storage()
+    m.symbols[id(made)] = (made, m.symbol(tensor))
+    made.flags |= {"cast"}
+    return Tensor(made)
+
+
+@method("torch.Tensor", "retain_grad")
+def retain_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """Its gradient will be kept, although it is no leaf."""
+    m.state.setdefault("grad-kept", set()).add(id(tensor.node))
+    return NONE
+
+
+@method("torch.Tensor", "contiguous", "pin_memory", "share_memory_", "rename")
+def unchanged(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    return tensor
+
+
+@method("torch.Tensor", "register_hook")
+def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    return m.unknown("hook", data=True)
+
+
+@method("torch.Tensor", "__len__")
+def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    symbol = m.symbol(tensor).derive("len", f"len({tensor.node.title})")
+    m.state.setdefault("lengths", {})[symbol] = tensors.known_length(tensor)
+    return Unknown(symbol, data=True, type="number")
+
+
+# what comes into torch
+
+
+@function(
+    "torch.tensor",
+    "torch.FloatTensor",
+    "torch.LongTensor",
+    "torch.IntTensor",
+    "torch.DoubleTensor",
+    "torch.BoolTensor",
+    "torch.Tensor",
+    "torch.cuda.FloatTensor",
+    "torch.cuda.LongTensor",
+    "torch.HalfTensor",
+)
+def from_values(m: Machine, call: Call) -> Abstract:
+    """`torch.tensor(x)` copies values: whatever graph they had stays behind."""
+    note_device(m, call)
+    content = call.get(0, "data")
+    return copied_in(m, content, call)
+
+
+@method("torch.Tensor", "new_tensor")
+def new_tensor(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    return copied_in(m, call.get(0, "data"), call)
+
+
+@function("torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.Tensor.as_subclass", "torch.scalar_tensor")
+def as_tensor(m: Machine, call: Call) -> Abstract:
+    content = call.get(0, "data")
+    if isinstance(content, Tensor):
+        wanted = dtype_of(call.kwargs.get("dtype"))
+        return converted(m, content, call.name, wanted, call) if wanted is not None else content
+    if isinstance(content, Unknown) and content.origin is None and content.type == "" and not content.data:
+        return tensors.as_tensor(m, content, call.node, call.frame)
+    return copied_in(m, content, call)
+
+
+def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
+    """A tensor of copied values: a constant, data, or the end of a route."""
+    node, frame = call.node, call.frame
+    dtype = dtype_of(call.kwargs.get("dtype")) or _literal_dtype(call.name, content)
+    origins = tensors.sources(m, [content], node, frame) if content is not None else []
+    leaf = call.constant(None, "requires_grad") is True
+    if origins:
+        made = tensors.operation(m, call.name, origins, node, frame, cut=Cut.COPY, dtype=dtype)
+        made.storage = origins[0].storage or tape.Storage() if call.name == "torch.from_numpy" else tape.Storage()
+        if all(origin.kind is Kind.CONSTANT for origin in origins) and made.cut is None:
+            made.kind, made.cut = Kind.CONSTANT, Cut.CONSTANT
+        elif not any(origin.requires_grad or origin.inputs for origin in origins):
+            made.kind = Kind.DATA
+        tensor = Tensor(made)
+    elif isinstance(content, Const) or _is_written_out(content):
+        number = content.value if isinstance(content, Const) and isinstance(content.value, int | float) else None
+        tensor = tensors.constant(m, call.name, node, frame, number, dtype)
+        m.state.setdefault("written-out", {})[id(tensor.node)] = content
+    else:
+        tensor = tensors.batch(m, call.name, node, frame, dtype=dtype)
+    if leaf:
+        before = tensor.node
+        made = tensors.value(
+            m, call.name, Kind.LEAF, (before,) if origins else (), node, frame, requires_grad=True, dtype=before.dtype
+        )
+        made.storage, made.parameter = tape.Storage(), tape.Parameter("", None, made.at)
+        tensor = Tensor(made)
+    return tensor
+
+
+def _is_written_out(content: Abstract | None) -> bool:
+    return (
+        isinstance(content, Sequence)
+        and bool(content.items)
+        and all(isinstance(item, Const) or _is_written_out(item) for item in content.items)
+    )
+
+
+def _literal_dtype(name: str, content: Abstract | None) -> DType:
+    if "Long" in name or "Int" in name:
+        return DType.INTEGER
+    if "Bool" in name:
+        return DType.BOOL
+    first = content
+    while isinstance(first, Sequence) and first.items:
+        first = first.items[0]
+    if isinstance(first, Const) and isinstance(first.value, bool):
+        return DType.BOOL
+    if isinstance(first, Const) and isinstance(first.value, int) and not name.endswith(("Tensor", "FloatTensor")):
+        return DType.INTEGER
+    return DType.FLOAT if isinstance(first, Const) else DType.UNKNOWN
+
+
+@function("torch.autograd.Variable")
+def variable(m: Machine, call: Call) -> Abstract:
+    """`Variable(x)` is `x`; with `requires_grad=True` it is a new leaf over the same data."""
+    content = call.get(0, "data")
+    if call.constant(1, "requires_grad") is not True or content is None:
+        return content or m.unknown("Variable")
+    tensor = tensors.as_tensor(m, content, call.node, call.frame)
+    node = tensor.node
+    made = tensors.value(m, call.name, Kind.LEAF, (node,), call.node, call.frame, requires_grad=True, dtype=node.dtype)
+    made.storage, made.parameter = node.storage, tape.Parameter("", None, made.at)
+    return Tensor(made)
+
+
+@function("torch.is_tensor")
+def is_tensor(m: Machine, call: Call) -> Abstract:
+    value = call.get(0, "obj")
+    if isinstance(value, Unknown) and value.type in ("", "tensor"):
+        return conditions.boolean(m, Test(m.symbol(value).asked, "isa", "torch.Tensor"), call.frame.text(call.node))
+    return TRUE if isinstance(value, Tensor) else FALSE
+
+
+@function("torch.numel", "torch.is_floating_point", "torch.is_complex")
+def number_of(m: Machine, call: Call) -> Abstract:
+    value = call.values[0] if call.values else NONE
+    name = call.name.rpartition(".")[2]
+    return Unknown(
+        m.symbol(value).derive((name, ()), f"{name}()"), data=True, type="number" if name == "numel" else "bool"
+    )
+
+
+@function("torch.einsum")
+def einsum(m: Machine, call: Call) -> Abstract:
+    return tensors.apply(m, call.name, call.args[1:], call.node, call.frame, lookup("matmul"))
+
+
+@function("torch.load", "torch.hub.load")
+def loaded(m: Machine, call: Call) -> Abstract:
+    return m.unknown(call.frame.text(call.node), data=call.name == "torch.load")
+
+
+@function(
+    "torch.Generator",
+    "torch.manual_seed",
+    "torch.set_default_dtype",
+    "torch.save",
+    "torch.get_rng_state",
+    "torch.set_rng_state",
+)
+def plain(m: Machine, call: Call) -> Abstract:
+    return m.unknown(call.name, data=True, type="object")
+
+
+@hears("discarded")
+def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """A method that changes nothing in place, called for nothing: `x.detach()` as a statement, or `x.requires_grad`."""
+    if isinstance(node, ir.Attribute) and node.name == "requires_grad":
+        at, text = frame.span(node), frame.text(node)
+        m.emit(tape.Fact(at=at, what="discarded-result", detail="torch.Tensor.requires_grad", text=text))
+    if isinstance(value, Tensor) and value.node.at == frame.span(node) and not value.node.op.endswith("_"):
+        op = value.node.op
+        if op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__"):
+            m.emit(
+                tape.Fact(at=value.node.at, what="discarded-result", value=value.node, detail=op, text=frame.text(node))
+            )

@@ -1,0 +1,249 @@
+"""`torch.optim`: what an optimizer holds, its steps and clearings; schedulers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret.registry import attribute, fallback, is_a, method, typed
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
+from gradlint.library.autograd import clears, has_gradient
+from gradlint.tape import Kind, Value, Write
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+OPTIMIZER = "torch.optim.Optimizer"
+SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
+_NAMES = ("opt", "adam", "sgd")
+
+
+@fallback
+def make(m: Machine, call: Call) -> Abstract | None:
+    """`torch.optim.Adam(model.parameters())` and schedulers over one."""
+    if is_a(call.name, SCHEDULER):
+        handle = tape.Scheduler("", call.frame.span(call.node), handle_of(m, call.get(0, "optimizer"), call), call.name)
+        return Object(call.name, handle.at, {"handle": handle})
+    if not is_a(call.name, OPTIMIZER):
+        return None
+    return Object(
+        call.name, call.frame.span(call.node), {"handle": optimizer_over(m, call.get(0, "params"), call, call.name)}
+    )
+
+
+@method(OPTIMIZER, "__init__")
+def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
+    """An optimizer class of the program."""
+    instance.state["handle"] = optimizer_over(m, call.get(0, "params"), call, instance.cls.name)
+    return NONE
+
+
+def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) -> tape.Optimizer:
+    """An optimizer holding what it is given: parameters, generators of them, groups."""
+    handle = tape.Optimizer("", cls, call.frame.span(call.node))
+    handle.complete = _collect(m, params, handle.parameters, call)
+    m.state.setdefault("optimizers", []).append(handle)
+    m.note("new", "optimizer", handle.at)
+    m.emit(tape.Fact(at=handle.at, what="optimizer", detail=cls))
+    for value in handle.parameters:
+        if value.kind is Kind.OPERATION and value.requires_grad:
+            m.emit(tape.Fact(at=handle.at, what="non-leaf-parameter", value=value, text=call.frame.text(call.node)))
+    return handle
+
+
+def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call) -> bool:
+    """Adds the parameters in `params`; False where some may be missing."""
+    if params is None:
+        return False
+    if isinstance(params, Tensor):
+        found.append(params.node)
+        m.state.setdefault("tensors-of", {})[id(params.node)] = params
+        return True
+    if isinstance(params, Mapping):
+        inner = params.items.get("params")
+        m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
+        return _collect(m, inner, found, call) if inner is not None else False
+    if isinstance(params, Unknown):
+        from gradlint.library.modules import unknown_parameters
+
+        if params.type in ("number", "str", "bool"):
+            return True
+        tensor = unknown_parameters(m, params, call)
+        return _collect(m, tensor, found, call) and False
+    if isinstance(params, Const):
+        return True
+    complete = True
+    for item in m.items(params, call):
+        if (
+            isinstance(item, Sequence)
+            and item.kind == "tuple"
+            and len(item.items) == 2
+            and isinstance(item.items[0], Const)
+        ):
+            item = item.items[1]
+        complete = _collect(m, item, found, call) and complete
+    if isinstance(params, Sequence) and params.open:
+        complete = False
+    return complete
+
+
+def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer | None:
+    """The optimizer on the tape behind a value; something unknown becomes one."""
+    if isinstance(value, Object | Instance):
+        handle = value.state.get("handle")
+        if isinstance(handle, tape.Optimizer):
+            return handle
+        inner = value.state.get("optimizer") or value.attrs.get("optimizer")
+        return handle_of(m, inner, call) if isinstance(inner, Abstract) and inner is not value else None
+    if isinstance(value, Unknown):
+        known = m.state.setdefault("unknown-optimizers", {})
+        if value.symbol not in known:
+            known[value.symbol] = tape.Optimizer(value.symbol.text, "", call.frame.span(call.node), complete=False)
+        return known[value.symbol]  # type: ignore[no-any-return]
+    return None
+
+
+def looks_like_optimizer(m: Machine, unknown: Unknown) -> bool:
+    """Whether an unknown thing is an optimizer by its name, or has been used as one."""
+    return unknown.symbol in m.state.get("unknown-optimizers", {}) or any(
+        word in unknown.symbol.text.lower() for word in _NAMES
+    )
+
+
+@method(OPTIMIZER, "zero_grad")
+def zero_grad(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
+    handle = handle_of(m, optimizer, call)
+    held = tuple(handle.parameters) if handle is not None else ()
+    m.emit(
+        tape.ZeroGrad(
+            at=call.frame.span(call.node),
+            optimizer=handle,
+            parameters=held,
+            complete=handle is not None and handle.complete,
+            text=call.frame.text(call.node),
+            to_none=clears(call),
+        )
+    )
+    return NONE
+
+
+@method(OPTIMIZER, "step")
+def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None = None) -> Abstract:
+    """One update: every parameter that has a gradient is written in place, under no_grad. A closure runs first."""
+    handle = handle_of(m, optimizer, call)
+    if handle is None:
+        return NONE
+    closure = call.get(0, "closure") if scaler is None else None
+    result: Abstract = NONE
+    if closure is not None and not (isinstance(closure, Const) and closure.value is None):
+        with m.grad_mode(True, call.frame.span(call.node)):  # torch's optimizers run the closure under enable_grad
+            result = m.invoke(closure, [], call)
+    at = call.frame.span(call.node)
+    m.emit(
+        tape.OptimizerStep(
+            at=at, optimizer=handle, scaler=scaler, closure=result is not NONE, text=call.frame.text(call.node)
+        )
+    )
+    for value in handle.parameters:
+        storage = current(m, value).storage
+        if storage is not None and value.requires_grad and has_gradient(m, value):
+            storage.version += 1
+            storage.writes.append(
+                Write(f"{handle.cls or 'optimizer'}.step", at, m.where, storage.version, True, len(m.tape.events))
+            )
+    return result
+
+
+def current(m: Machine, value: Value) -> Value:
+    """The value that a parameter has now."""
+    tensor = m.state.get("tensors-of", {}).get(id(value))
+    return tensor.node if isinstance(tensor, Tensor) else value
+
+
+@method(OPTIMIZER, "add_param_group")
+def add_param_group(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
+    handle = handle_of(m, optimizer, call)
+    if handle is not None:
+        handle.complete = _collect(m, call.get(0, "param_group"), handle.parameters, call) and handle.complete
+    return NONE
+
+
+@method(
+    OPTIMIZER,
+    "state_dict",
+    "load_state_dict",
+    "register_step_pre_hook",
+    "register_step_post_hook",
+    "train",
+    "eval",
+    "share_memory",
+)
+def harmless(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
+    return m.unknown("state", data=True)
+
+
+@attribute(OPTIMIZER, "param_groups")
+def param_groups(m: Machine, optimizer: Object | Instance, at: Call) -> Abstract | None:
+    """Its groups: as many as it was given, or one of all that it holds."""
+    handle = handle_of(m, optimizer, at)
+    if handle is None:
+        return None
+    starts = sorted({0, *m.state.get("groups", {}).get(id(handle.parameters), ())})
+    ends = [*starts[1:], len(handle.parameters)]
+    return Sequence("list", [_group(m, optimizer, handle, span) for span in zip(starts, ends, strict=True)])
+
+
+def _group(m: Machine, optimizer: Abstract, handle: tape.Optimizer, span: tuple[int, int]) -> Mapping:
+    held: list[Abstract] = [_tensor(m, value) for value in handle.parameters[slice(*span)]]
+    group = Mapping({"params": Sequence("list", held, not handle.complete)}, open=True)
+    group.symbol = m.symbol(optimizer).derive(("group", span[0]), "param_group")
+    return group
+
+
+def _tensor(m: Machine, value: Value) -> Tensor:
+    known = m.state.setdefault("tensors-of", {}).get(id(value))
+    return known if isinstance(known, Tensor) else Tensor(value)
+
+
+@method(SCHEDULER, "step")
+def scheduler_step(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
+    handle = scheduler.state.get("handle") if isinstance(scheduler, Object | Instance) else None
+    if not isinstance(handle, tape.Scheduler):
+        symbol = m.symbol(scheduler)
+        handle = m.state.setdefault("schedulers", {}).setdefault(
+            symbol, tape.Scheduler(symbol.text, call.frame.span(call.node), None)
+        )
+    m.emit(tape.SchedulerStep(at=call.frame.span(call.node), scheduler=handle, text=call.frame.text(call.node)))
+    return NONE
+
+
+@method(SCHEDULER, "__init__")
+def initialise_scheduler(m: Machine, instance: Instance, call: Call) -> Abstract:
+    instance.state["handle"] = tape.Scheduler(
+        "", call.frame.span(call.node), handle_of(m, call.get(0, "optimizer"), call)
+    )
+    return NONE
+
+
+@method(SCHEDULER, "state_dict", "load_state_dict", "get_last_lr", "print_lr")
+def scheduler_state(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
+    return m.unknown("state", data=True)
+
+
+@typed("torch.optim.Optimizer", "torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD")
+def typed_optimizer(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
+    handle = tape.Optimizer(symbol.text, OPTIMIZER, function.node.code.span(function.node.at), complete=False)
+    return Object(OPTIMIZER, handle.at, {"handle": handle, "nullable": True})

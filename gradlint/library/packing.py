@@ -1,0 +1,107 @@
+"""`torch.nn.utils`: packed and padded sequences, parameters as one vector, and what changes a module in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import tensors
+from gradlint.interpret.registry import alias, attribute, fallback, function, method
+from gradlint.interpret.values import NONE, Abstract, Call, Object, Sequence, Unknown
+from gradlint.library.effects import lookup
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_PACKED = "torch.nn.utils.rnn.PackedSequence"
+_RESHAPES = (
+    "torch.nn.utils.parametrizations.",
+    "torch.nn.utils.parametrize.",
+    "torch.nn.utils.prune.",
+    "torch.nn.utils.fusion.",
+)
+_MODULES = frozenset(
+    [
+        "weight_norm",
+        "spectral_norm",
+        "remove_weight_norm",
+        "remove_spectral_norm",
+        "convert_conv2d_weight_memory_format",
+    ]
+)
+alias("torch.nn.utils.convert_parameters", "torch.nn.utils")
+alias("torch.nn.utils.weight_norm.weight_norm", "torch.nn.utils.weight_norm")
+alias("torch.nn.utils.spectral_norm.spectral_norm", "torch.nn.utils.spectral_norm")
+
+
+@function("torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pack_sequence")
+def pack(m: Machine, call: Call) -> Abstract:
+    """`pack_padded_sequence(x, lengths)`: counts as the tensor that it holds."""
+    given = call.get(0, "input") or call.get(0, "sequences") or NONE
+    held = tensors.apply(m, call.name, [given], call.node, call.frame, None)
+    return Object(_PACKED, call.frame.span(call.node), {"loc": held})
+
+
+@attribute(_PACKED, "data")
+def packed_data(m: Machine, packed: Object, at: Call) -> Abstract | None:
+    """The tensor of a packed sequence, with its graph."""
+    held = packed.state.get("loc")
+    return held if isinstance(held, Abstract) else None
+
+
+@attribute(_PACKED, "batch_sizes")
+def batch_sizes(m: Machine, packed: Object, at: Call) -> Abstract:
+    """How many sequences are left at each step."""
+    return Unknown(m.symbol(packed).derive("batch_sizes", "batch_sizes"), data=True)
+
+
+@method(_PACKED, "to", "cuda", "cpu", "float", "pin_memory")
+def moved(m: Machine, packed: Object, call: Call) -> Abstract:
+    """The same sequence elsewhere."""
+    return packed
+
+
+@function("torch.nn.utils.rnn.pad_packed_sequence")
+def pad_packed(m: Machine, call: Call) -> Abstract:
+    """`pad_packed_sequence(packed)`: the padded tensor and the lengths."""
+    given = call.get(0, "sequence") or NONE
+    padded = tensors.apply(m, call.name, [given], call.node, call.frame, None)
+    return Sequence("tuple", [padded, tensors.batch(m, f"{call.name}.lengths", call.node, call.frame)])
+
+
+@function("torch.nn.utils.rnn.pad_sequence", "torch.nn.utils.parameters_to_vector")
+def joined(m: Machine, call: Call) -> Abstract:
+    """`pad_sequence(tensors)`, `parameters_to_vector(parameters)`: copied together, with their graphs."""
+    given = call.values[0] if call.values else NONE
+    items = (
+        given if isinstance(given, Sequence) and given.kind != "generator" else Sequence("list", m.items(given, call))
+    )
+    return tensors.apply(m, call.name, [items], call.node, call.frame, lookup("cat"))
+
+
+@function("torch.nn.utils.rnn.unpad_sequence", "torch.nn.utils.rnn.unpack_sequence")
+def parted(m: Machine, call: Call) -> Abstract:
+    """`unpad_sequence(x, lengths)`: a list of parts."""
+    part = tensors.apply(m, call.name, call.args[:1], call.node, call.frame, None)
+    return Sequence("list", [part], True, part)
+
+
+@function("torch.nn.utils.vector_to_parameters")
+def vector_to_parameters(m: Machine, call: Call) -> Abstract:
+    """Rebinds the data of parameters: nothing that autograd saved changes."""
+    return NONE
+
+
+@function("torch.nn.utils.skip_init")
+def skip_init(m: Machine, call: Call) -> Abstract:
+    """`skip_init(nn.Linear, 2, 3)`: the module."""
+    kwargs = {name: value for name, value in call.kwargs.items() if name != "device"}
+    return m.call(call.args[0], Call(call.name, call.args[1:], kwargs, call.node, call.frame)) if call.args else NONE
+
+
+@fallback
+def reparametrized(m: Machine, call: Call) -> Abstract | None:
+    """`spectral_norm(module)`, `prune.l1_unstructured(module, …)`: the module itself."""
+    name = call.name.rpartition(".")[2]
+    if not (call.name.startswith(_RESHAPES) or (call.name.startswith("torch.nn.utils.") and name in _MODULES)):
+        return None
+    return call.values[0] if call.values and not name[:1].isupper() else m.unknown(call.frame.text(call.node))

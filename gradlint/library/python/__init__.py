@@ -1,0 +1,1 @@
+"""The library's model of Python itself: its builtins, containers and standard library."""

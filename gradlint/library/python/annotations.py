@@ -1,0 +1,22 @@
+"""What a parameter is by its annotation, where that is a class of Python's own."""
+
+from __future__ import annotations
+
+from gradlint.interpret.registry import typed
+from gradlint.interpret.values import Abstract, Symbol, Unknown
+
+_KINDS = {
+    "builtins.int": "number", "builtins.float": "number", "builtins.bool": "bool", "builtins.str": "str",
+    "pathlib.Path": "object", "argparse.Namespace": "object",
+    "omegaconf.DictConfig": "object", "logging.Logger": "object",
+}  # fmt: skip
+
+
+def _register(name: str, kind: str) -> None:
+    @typed(name)
+    def handler(m: object, symbol: Symbol, function: object, parameter: object) -> Abstract:
+        return Unknown(symbol, data=True, type=kind)
+
+
+for _name, _kind in _KINDS.items():
+    _register(_name, _kind)

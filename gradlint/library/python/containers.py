@@ -1,0 +1,107 @@
+"""Lists, tuples, sets, deques, dicts: how they are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import function
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Mapping, Sequence, Unknown
+from gradlint.library.python.lazies import listed
+from gradlint.library.python.results import functions, last, place, text
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+@functions("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")
+def sequence(m: Machine, call: Call, name: str) -> Abstract:
+    """`list(x)`."""
+    kind = last(name).removeprefix("frozen")
+    if not call.args:
+        return Sequence(kind, [], at=place(call))
+    return listed(m, call.args[0], call, kind)
+
+
+@function("collections.deque")
+def deque(m: Machine, call: Call) -> Abstract:
+    """`deque(x, maxlen)`: with a bound it forgets, so that it is open."""
+    made = listed(m, call.args[0], call, "deque") if call.args else Sequence("deque", [], at=place(call))
+    made.open = made.open or False
+    return made
+
+
+@function("builtins.dict", "collections.OrderedDict")
+def dict_(m: Machine, call: Call) -> Abstract:
+    """`dict(x, key=value)`."""
+    made = Mapping({}, open=call.open, at=place(call))
+    if call.args:
+        merge(m, made, call.args[0], call)
+    made.items.update(call.kwargs)
+    return made
+
+
+def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
+    """`into.update(source)`: of a mapping, or of pairs."""
+    from gradlint.interpret.expressions import hashable
+
+    if isinstance(source, Mapping):
+        into.items.update(source.items)
+        into.open, into.symbol = into.open or source.open, into.symbol or source.symbol
+        return
+    if isinstance(source, Unknown):
+        into.open, into.symbol = True, into.symbol or m.symbol(source).derive("dict", text(call))
+        return
+    pairs = listed(m, source, call)
+    into.open = into.open or pairs.open
+    for item in pairs.items:
+        key = hashable(item.items[0]) if isinstance(item, Sequence) and len(item.items) == 2 else None
+        if key is None:
+            into.open = True
+        elif isinstance(item, Sequence):
+            into.items[key] = item.items[1]
+
+
+@function("collections.defaultdict")
+def defaultdict(m: Machine, call: Call) -> Abstract:
+    """`defaultdict(factory)`."""
+    made = Mapping({}, open=call.open, at=place(call))
+    made.factory = call.args[0] if call.args and not _is_none(call.args[0]) else None
+    if len(call.args) > 1:
+        merge(m, made, call.args[1], call)
+    made.items.update(call.kwargs)
+    return made
+
+
+def _is_none(value: Abstract) -> bool:
+    return isinstance(value, Const) and value.value is None
+
+
+@function("collections.Counter")
+def counter(m: Machine, call: Call) -> Abstract:
+    """`Counter(x)`: numbers by keys that are not followed."""
+    for arg in call.args:
+        m.items(arg, call)
+    symbol = m.unknown(text(call)).symbol
+    return Mapping(dict(call.kwargs), open=True, at=place(call), symbol=symbol)
+
+
+@function("collections.ChainMap")
+def chain_map(m: Machine, call: Call) -> Abstract:
+    """`ChainMap(a, b)`: the first one wins."""
+    made = Mapping({}, at=place(call))
+    for arg in reversed(call.args):
+        merge(m, made, arg, call)
+    return made
+
+
+@function("collections.namedtuple", "typing.NamedTuple")
+def namedtuple(m: Machine, call: Call) -> Abstract:
+    """`namedtuple("Name", fields)`: a class that nothing is known of but its fields."""
+    from gradlint.library.python.records import named_tuple_class
+
+    fields = call.get(1, "field_names") or NONE
+    if isinstance(fields, Const):
+        names = str(fields.value).replace(",", " ").split()
+    else:
+        names = [str(item.value) for item in m.items(fields, call) if isinstance(item, Const)]
+    return named_tuple_class(str(call.constant(0, "typename", "tuple")), names)

@@ -1,0 +1,129 @@
+"""The module contextlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import function, method
+from gradlint.interpret.values import NONE, TRUE, Abstract, Builtin, Call, Object, Unknown
+from gradlint.library.python.results import argument, place, text
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_STACK = "contextlib.ExitStack"
+
+
+@function("contextlib.contextmanager")
+def contextmanager(m: Machine, call: Call) -> Abstract:
+    """`@contextmanager`: a call of the function gives a context that runs it around a body."""
+    if not call.args:
+        return m.unknown(text(call))
+    written = call.args[0]
+
+    def make(m: Machine, at: Call) -> Abstract:
+        return Object("contextlib.generator", place(at), {"function": written, "args": at.args, "kwargs": at.kwargs})
+
+    return Builtin("contextlib.contextmanager", make, wraps=written)
+
+
+@method("contextlib.generator", "__call__")
+def decorate(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """`@context()`: the function runs inside the context each time that it is called."""
+    if not call.args:
+        return m.unknown(text(call))
+    written = call.args[0]
+
+    def run(m: Machine, at: Call) -> Abstract:
+        return inside(m, receiver, written, at)
+
+    return Builtin("contextlib.generator", run, wraps=written)
+
+
+def inside(m: Machine, context: Abstract, called: Abstract, call: Call) -> Abstract:
+    """Calls a function within a context."""
+    from gradlint.interpret.calls import run_context
+
+    results: list[Abstract] = []
+
+    def run(entered: Abstract) -> None:
+        results.append(m.call(called, call))
+
+    run_context(m, context, run, call)
+    return results[0] if results else NONE
+
+
+@function("contextlib.nullcontext")
+def nullcontext(m: Machine, call: Call) -> Abstract:
+    """`nullcontext(x)`."""
+    return Object("contextlib.nullcontext", place(call), {"entered": call.get(0, "enter_result") or NONE})
+
+
+@method("contextlib.nullcontext", "__enter__")
+def enter_nothing(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """Gives what the context was made with."""
+    found = receiver.state["entered"]
+    assert isinstance(found, Abstract)
+    return found
+
+
+@function("contextlib.closing", "contextlib.aclosing")
+def closing(m: Machine, call: Call) -> Abstract:
+    """`closing(x)`: a context that gives `x`."""
+    return Object("contextlib.nullcontext", place(call), {"entered": argument(m, call)})
+
+
+@function("contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir")
+def redirected(m: Machine, call: Call) -> Abstract:
+    """A context without effect on gradients."""
+    return Object("contextlib.nullcontext", place(call), {"entered": NONE})
+
+
+@function("contextlib.suppress")
+def suppress(m: Machine, call: Call) -> Abstract:
+    """`suppress(ValueError)`."""
+    return Object("contextlib.suppress", place(call), {"types": call.args})
+
+
+@method(("contextlib.nullcontext", "contextlib.suppress"), "__exit__")
+def leave_nothing(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """Only `suppress` swallows what was raised."""
+    return TRUE if receiver.cls == "contextlib.suppress" and call.args and isinstance(call.args[0], Unknown) else NONE
+
+
+@function(_STACK, "contextlib.AsyncExitStack")
+def stack(m: Machine, call: Call) -> Abstract:
+    """`ExitStack()`."""
+    return Object(_STACK, place(call), {"leave": []})
+
+
+@method(_STACK, "__enter__")
+def enter_stack(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """The stack itself."""
+    return receiver
+
+
+@method(_STACK, "enter_context")
+def enter_context(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """Enters a context, which ends with the stack."""
+    if not call.args:
+        return NONE
+    context = call.args[0]
+    enter, leave = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
+    if not isinstance(leave, Unknown):
+        receiver.state["leave"].append(leave)
+    return context if isinstance(enter, Unknown) else m.invoke(enter, [], call)
+
+
+@method(_STACK, "push", "callback")
+def push(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """Something to call at the end: it is not followed."""
+    return argument(m, call)
+
+
+@method(_STACK, "__exit__", "close")
+def leave_stack(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """Leaves what was entered, the last first."""
+    while receiver.state["leave"]:
+        m.invoke(receiver.state["leave"].pop(), [NONE, NONE, NONE], call)
+    return NONE

@@ -1,0 +1,282 @@
+"""What wraps an iterable: enumerate, zip, map, reversed, iter and next, range, sorted, any and all.
+
+A wrapper is an object that keeps what it wraps under "sources" and hands its items on, one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradlint.interpret import conditions
+from gradlint.interpret.iteration import iterates
+from gradlint.interpret.machine import Raised, Visit
+from gradlint.interpret.registry import function
+from gradlint.interpret.values import (
+    FALSE,
+    TRUE,
+    Abstract,
+    Call,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Range,
+    Sequence,
+    Test,
+    Unknown,
+)
+from gradlint.library.python.inspection import defines
+from gradlint.library.python.results import argument, functions, keys, last, pair, place, plain, settled, text
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+SHORT = 12  # a range up to this length is listed in full
+
+
+def lazy(cls: str, call: Call, sources: list[Abstract], **state: Any) -> Object:
+    """An object that hands on the items of `sources` when it is iterated."""
+    return Object(cls, place(call), {"sources": sources, **state})
+
+
+def is_open(value: Abstract) -> bool:
+    """Whether there can be more items than iterating shows."""
+    match value:
+        case Sequence() | Mapping():
+            return value.open
+        case Const():
+            return False
+        case Range():
+            bounds = plain([value.start, value.stop, value.step])
+            return bounds is None or not all(bounds[2:]) or len(range(*bounds)) > SHORT
+        case Object() if "endless" in value.state:
+            return bool(value.state["endless"])
+        case Object() if "sources" in value.state:
+            opens = [is_open(source) for source in value.state["sources"]]
+            return all(opens) if value.cls == "builtins.zip" else any(opens) or not opens
+    return True
+
+
+def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Sequence:
+    """The items of `value` as a sequence of its own."""
+    if isinstance(value, Sequence) and value.kind != "generator":
+        return Sequence(kind, list(value.items), value.open, value.rest, at=place(call))
+    more = is_open(value)
+    rest = value.rest if isinstance(value, Sequence) else None
+    items = m.items(value, call)
+    if isinstance(value, Sequence) and more:
+        items = items[: len(value.items)]
+    return Sequence(kind, items, more, rest, at=place(call))
+
+
+def following(m: Machine, sequence: Sequence, position: int) -> Abstract | None:
+    """The item at `position`; None behind the end."""
+    if position < len(sequence.items):
+        return sequence.items[position]
+    if not sequence.open:
+        return None
+    return sequence.rest or Unknown(m.symbol(sequence).derive(("rest", position), "item"))
+
+
+@function("builtins.enumerate")
+def enumerate_(m: Machine, call: Call) -> Abstract:
+    """`enumerate(x, start)`."""
+    return lazy("builtins.enumerate", call, call.args[:1], start=call.get(1, "start") or Const(0))
+
+
+@iterates("builtins.enumerate")
+def over_enumerate(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
+    """Counts in plain constants, which is how a counter is known."""
+    start = settled(m, receiver.state["start"])
+    counter = start.value if isinstance(start, Const) and isinstance(start.value, int) else None
+    passed = 0
+
+    def step(item: Abstract) -> bool:
+        nonlocal passed
+        passed += 1
+        if counter is not None:
+            return visit(pair(Const(counter + passed - 1), item))
+        count = Unknown(m.symbol(start).derive(("count", passed), "count"), data=True, type="number")
+        return visit(pair(count, item))
+
+    for source in receiver.state["sources"]:
+        m.iterate(source, step, call)
+
+
+@function("builtins.zip")
+def zip_(m: Machine, call: Call) -> Abstract:
+    """`zip(a, b)`."""
+    return lazy("builtins.zip", call, list(call.args))
+
+
+@iterates("builtins.zip")
+def over_zip(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
+    """One source drives, the first whose length is known; the others are read alongside."""
+    in_step(m, receiver.state["sources"], lambda items: visit(Sequence("tuple", items)), call)
+
+
+def in_step(m: Machine, sources: list[Abstract], visit: Any, call: Call) -> None:
+    """Hands the items of several iterables on together, up to the end of the shortest."""
+    if not sources:
+        return
+    driver = next((n for n, source in enumerate(sources) if not is_open(source)), 0)
+    others = {n: listed(m, source, call) for n, source in enumerate(sources) if n != driver}
+    periods = {n: len(made.items) for n, made in others.items() if _turns(sources[n])}
+    position = 0
+
+    def step(item: Abstract) -> bool:
+        nonlocal position
+        others_now = {n: following(m, made, position % (periods.get(n) or position + 1)) for n, made in others.items()}
+        items = [item if n == driver else others_now[n] for n in range(len(sources))]
+        position += 1
+        return None in items or bool(visit(items))
+
+    m.iterate(sources[driver], step, call)
+
+
+def _turns(source: Abstract) -> bool:
+    return isinstance(source, Object) and source.cls == "itertools.cycle"
+
+
+@function("builtins.map")
+def map_(m: Machine, call: Call) -> Abstract:
+    """`map(f, x)`."""
+    return lazy("builtins.map", call, call.args[1:], function=argument(m, call))
+
+
+@iterates("builtins.map")
+def over_map(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
+    """`f` of each item, when it is asked for."""
+    called = receiver.state["function"]
+    in_step(m, receiver.state["sources"], lambda items: visit(m.invoke(called, items, call)), call)
+
+
+@function("builtins.filter", "itertools.takewhile", "itertools.filterfalse", "itertools.dropwhile")
+def filter_(m: Machine, call: Call) -> Abstract:
+    """`filter(f, x)`: what `f` is not known to reject."""
+    kept = Sequence("generator", [], at=place(call))
+    if len(call.args) != 2:
+        return kept
+    test, source = call.args
+    turned = last(call.name) == "filterfalse"
+    for item in listed(m, source, call).items:
+        answer = item if isinstance(test, Const) else m.invoke(test, [item], call)
+        if conditions.truth(m, answer) is not turned or (turned and conditions.truth(m, answer) is None):
+            kept.items.append(item)
+    kept.open = is_open(source)
+    return kept
+
+
+@function("builtins.reversed")
+def reversed_(m: Machine, call: Call) -> Abstract:
+    """`reversed(x)`."""
+    made = listed(m, argument(m, call), call, "generator")
+    made.items.reverse()
+    return made
+
+
+@function("builtins.sorted")
+def sorted_(m: Machine, call: Call) -> Abstract:
+    """`sorted(x)`: constants in their order, anything else as it comes."""
+    made = listed(m, argument(m, call), call)
+    order(m, made, call)
+    return made
+
+
+def order(m: Machine, sequence: Sequence, call: Call) -> None:
+    """Sorts by constants; what else there is stays in its place."""
+    known = keys(m, sequence.items, call)
+    if known is None:
+        return
+    try:
+        positions = sorted(range(len(known)), key=known.__getitem__, reverse=call.constant(None, "reverse") is True)
+    except TypeError:
+        return
+    sequence.items = [sequence.items[position] for position in positions]
+
+
+@function("builtins.range")
+def range_(m: Machine, call: Call) -> Abstract:
+    """`range(start, stop, step)`."""
+    args = [settled(m, arg) for arg in call.args]
+    start = args[0] if len(args) > 1 else Const(0)
+    stop = args[1] if len(args) > 1 else args[0] if args else m.unknown(text(call), data=True, type="number")
+    return Range(start, stop, args[2] if len(args) > 2 else Const(1))
+
+
+# iterators
+
+
+@function("builtins.iter", "builtins.aiter")
+def iter_(m: Machine, call: Call) -> Abstract:
+    """`iter(x)`: of a sequence, a generator of what it holds now."""
+    value = argument(m, call)
+    if isinstance(value, Sequence):
+        return value if value.kind == "generator" else listed(m, value, call, "generator")
+    if isinstance(value, Instance) and m.session.member_of(value.cls, "__iter__") is not None:
+        return m.invoke(m.attribute(value, "__iter__", call), [], call)
+    if isinstance(value, Object) and value.cls in ("builtins.iterator", "builtins.generator"):
+        return value
+    return lazy("builtins.iterator", call, [value])
+
+
+@iterates("builtins.iterator")
+def over_iterator(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
+    """What is behind the iterator."""
+    for source in receiver.state["sources"]:
+        m.iterate(source, visit, call)
+
+
+@function("builtins.next", "builtins.anext")
+def next_(m: Machine, call: Call) -> Abstract:
+    """`next(x)`: the next item of a known generator; of anything else, an item."""
+    value = argument(m, call)
+    if isinstance(value, Sequence) and value.kind == "generator":
+        return value.items.pop(0) if value.items else following(m, value, 0) or _exhausted(call)
+    if isinstance(value, Instance) and defines(value, "__next__"):
+        return m.invoke(m.attribute(value, "__next__", call), [], call)
+    return first(m, value, call) or m.unknown(text(call))
+
+
+def _exhausted(call: Call) -> Abstract:
+    if len(call.args) > 1:
+        return call.args[1]
+    raise Raised(Object("builtins.StopIteration", place(call)), place(call))
+
+
+def first(m: Machine, value: Abstract, call: Call) -> Abstract | None:
+    """The first item of `value`; None where there is none."""
+    found: list[Abstract] = []
+
+    def visit(item: Abstract) -> bool:
+        found.append(item)
+        return True
+
+    with m.loop(""):
+        m.iterate(value, visit, call)
+    return found[0] if found else None
+
+
+# truth of many
+
+
+@functions("builtins.any", "builtins.all")
+def quantified(m: Machine, call: Call, name: str) -> Abstract:
+    """`any(x)` and `all(x)`: decided by one item, or by all of them."""
+    decisive = name == "builtins.any"
+    made = listed(m, argument(m, call), call)
+    undecided = []
+    for item in made.items:
+        known = conditions.truth(m, item)
+        if known is decisive:
+            return TRUE if decisive else FALSE
+        if known is None:
+            undecided.append(item)
+    if not undecided and not made.open:
+        return FALSE if decisive else TRUE
+    if len(undecided) == 1 and not made.open:
+        return conditions.boolean(m, conditions.test_of(m, undecided[0]), text(call))
+    symbol = m.session.constant_symbol(name)
+    for item in undecided or [made]:
+        symbol = symbol.derive(m.symbol(item), text(call))
+    return conditions.boolean(m, Test(symbol, "true"), text(call))

@@ -1,0 +1,171 @@
+"""The methods of dicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import conditions
+from gradlint.interpret.iteration import key_value
+from gradlint.interpret.registry import method
+from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Mapping, Sequence, Unknown
+from gradlint.library.python.containers import merge
+from gradlint.library.python.results import argument, fresh, pair, place, text
+from gradlint.library.python.sequences import noted
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def _open_entry(m: Machine, mapping: Mapping, name: str) -> Abstract:
+    """What stands for the keys or values that are not known."""
+    symbol = mapping.symbol or m.symbol(mapping)
+    return Unknown(symbol.derive(("any", name), f"a {name}"), data=mapping.symbol is not None or name == "key")
+
+
+def _listing(mapping: Mapping, call: Call, items: list[Abstract], rest: Abstract) -> Sequence:
+    return Sequence("list", items, mapping.open, rest if mapping.open else None, at=place(call))
+
+
+@method("dict", "keys", "__iter__")
+def keys(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.keys()`."""
+    known = [key_value(m, receiver, key) for key in receiver.items]
+    return _listing(receiver, call, known, _open_entry(m, receiver, "key"))
+
+
+@method("dict", "values")
+def values(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.values()`."""
+    return _listing(receiver, call, list(receiver.items.values()), _open_entry(m, receiver, "value"))
+
+
+@method("dict", "items")
+def items(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.items()`."""
+    rest = pair(_open_entry(m, receiver, "key"), _open_entry(m, receiver, "value"))
+    known: list[Abstract] = [pair(key_value(m, receiver, key), value) for key, value in receiver.items.items()]
+    return _listing(receiver, call, known, rest)
+
+
+def lookup(m: Machine, mapping: Mapping, index: Abstract, default: Abstract, call: Call) -> Abstract:
+    """`mapping.get(index, default)`."""
+    from gradlint.interpret.expressions import hashable, item
+    from gradlint.library.samples import can_be_missing
+
+    key = hashable(index)
+    if key is not None and key in mapping.items:
+        return mapping.items[key]
+    if key is not None and not mapping.open:
+        return default
+    if can_be_missing(m, key or m.symbol(index), mapping, call):
+        return default
+    if key is None and not mapping.items and not mapping.open:
+        return default
+    return item(m, Mapping(mapping.items, mapping.open, symbol=mapping.symbol), index, call.node, call.frame)
+
+
+@method("dict", "get")
+def get(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.get(key, default)`."""
+    return lookup(m, receiver, call.args[0], call.get(1, "default") or NONE, call) if call.args else NONE
+
+
+@method("dict", "pop")
+def pop(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.pop(key, default)`."""
+    from gradlint.interpret.expressions import hashable
+
+    if not call.args:
+        return NONE
+    found = lookup(m, receiver, call.args[0], call.get(1, "default") or m.unknown(text(call)), call)
+    receiver.items.pop(hashable(call.args[0]), None)
+    noted(m, call, found)
+    return found
+
+
+@method("dict", "popitem")
+def pop_item(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.popitem()`: the last one."""
+    if not receiver.items:
+        return pair(_open_entry(m, receiver, "key"), _open_entry(m, receiver, "value"))
+    key, value = receiver.items.popitem()
+    noted(m, call, value)
+    return pair(key_value(m, receiver, key), value)
+
+
+@method("dict", "setdefault")
+def set_default(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.setdefault(key, value)`."""
+    from gradlint.interpret.expressions import hashable
+
+    if not call.args:
+        return NONE
+    key, value = hashable(call.args[0]), call.get(1, "default") or NONE
+    if key is None:
+        key = ("unknown", m.symbol(call.args[0]))
+    if key not in receiver.items:
+        receiver.items[key] = value
+        noted(m, call, value)
+    return receiver.items[key]
+
+
+@method("dict", "update")
+def update(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.update(other, key=value)`."""
+    for source in call.args:
+        merge(m, receiver, source, call)
+        noted(m, call, source)
+    for value in call.kwargs.values():
+        noted(m, call, value)
+    receiver.items.update(call.kwargs)
+    receiver.open = receiver.open or call.open
+    return NONE
+
+
+@method("dict", "clear")
+def clear(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.clear()`."""
+    receiver.items.clear()
+    receiver.open = False
+    noted(m, call, receiver)
+    return NONE
+
+
+@method("dict", "copy")
+def copy(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.copy()`."""
+    return Mapping(dict(receiver.items), receiver.open, receiver.factory, place(call), receiver.symbol)
+
+
+@method("dict", "fromkeys")
+def from_keys(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`dict.fromkeys(keys, value)`."""
+    made = Mapping({}, at=place(call))
+    value = call.get(1, "value") or NONE
+    pairs: list[Abstract] = [pair(key, value) for key in m.items(argument(m, call), call)]
+    merge(m, made, Sequence("list", pairs), call)
+    return made
+
+
+@method("dict", "move_to_end")
+def move_to_end(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.move_to_end(key)`: the order is not followed."""
+    return NONE
+
+
+@method("dict", "most_common", "elements", "total")
+def counted(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """What a `Counter` counted."""
+    return fresh(m, call, "")
+
+
+@method("dict", "__len__")
+def length(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.__len__()`."""
+    return fresh(m, call, "number") if receiver.open else Const(len(receiver.items))
+
+
+@method("dict", "__contains__")
+def contains(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.__contains__(key)`."""
+    return conditions.compare(m, "in", call.args[0], receiver, text(call)) if call.args else FALSE

@@ -1,0 +1,100 @@
+"""Strings: how they are made, and their methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradlint.interpret.registry import METHODS, function, method
+from gradlint.interpret.values import Abstract, Call, Const, Sequence, Unknown
+from gradlint.library.python.results import constant, fresh, functions, place, plain, same, text
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_SIMPLE = (str, int, float, bool, type(None))
+_NUMBERS = ("count", "find", "index", "rfind", "rindex")
+_TRUTHS = ("startswith", "endswith", *(name for name in dir(str) if name.startswith("is")))
+_LISTS = ("split", "rsplit", "splitlines", "partition", "rpartition")
+MAX_LENGTH = 10_000  # of a string that is computed
+
+
+@functions("builtins.str", "builtins.repr")
+def written(m: Machine, call: Call, name: str) -> Abstract:
+    """`str(x)`."""
+    if not call.args:
+        return constant(call, "")
+    value = call.args[0]
+    if isinstance(value, Const) and isinstance(value.value, _SIMPLE):
+        return constant(call, repr(value.value) if name == "builtins.repr" else str(value.value))
+    if isinstance(value, Unknown) and value.type == "str" and name == "builtins.str":
+        return value
+    return Unknown(m.symbol(value).derive(name, text(call)), data=True, type="str")
+
+
+@function("builtins.format")
+def format_(m: Machine, call: Call) -> Abstract:
+    """`format(x, spec)`."""
+    return same(m, call, "builtins.format", call.args, "str")
+
+
+@function("builtins.bytes", "builtins.bytearray", "builtins.memoryview")
+def bytes_(m: Machine, call: Call) -> Abstract:
+    """Bytes: no gradient, and nothing that is followed."""
+    return fresh(m, call)
+
+
+def _method(name: str) -> None:
+    @method("str", name)
+    def handler(m: Machine, receiver: Const | Unknown, call: Call) -> Abstract:
+        known = _computed(name, receiver, call)
+        if known is not None:
+            return _value(call, known)
+        kind = "number" if name in _NUMBERS else "bool" if name in _TRUTHS else "" if name in _LISTS else "str"
+        made = same(m, call, f"str.{name}", [receiver, *call.values], kind)
+        made.origin = None
+        return made
+
+
+def _computed(name: str, receiver: Abstract, call: Call) -> Any:
+    """The method of a constant with constant arguments; None where it cannot be computed."""
+    known = plain([receiver, *_flat(call.args)])
+    if known is None or call.kwargs or call.open or not all(isinstance(value, _SIMPLE) for value in known):
+        return None
+    args = [[item.value for item in arg.items] if isinstance(arg, Sequence) else arg.value for arg in call.args]  # type: ignore[attr-defined]
+    if name in ("ljust", "rjust", "center", "zfill") and args and isinstance(args[0], int) and args[0] > MAX_LENGTH:
+        return None
+    try:
+        return getattr(known[0], name)(*args)
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return None
+
+
+def _flat(args: list[Abstract]) -> list[Abstract]:
+    flat: list[Abstract] = []
+    for arg in args:
+        flat.extend([*arg.items, *([arg] if arg.open else [])] if isinstance(arg, Sequence) else [arg])
+    return flat
+
+
+def _value(call: Call, value: Any) -> Abstract:
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return Sequence(kind, [constant(call, item) for item in value], at=place(call))
+    return constant(call, value)
+
+
+for _name in dir(str):
+    if not _name.startswith("__") and ("str", _name) not in METHODS:
+        _method(_name)
+
+
+@method("str", "__len__")
+def length(m: Machine, receiver: Const | Unknown, call: Call) -> Abstract:
+    """`x.__len__()`."""
+    return Const(len(receiver.value)) if isinstance(receiver, Const) else fresh(m, call, "number")
+
+
+@method(("int", "float"), "item", "bit_length", "conjugate", "is_integer", "as_integer_ratio")
+def of_number(m: Machine, receiver: Const, call: Call) -> Abstract:
+    """A method of a number."""
+    return fresh(m, call, "number")

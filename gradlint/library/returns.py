@@ -1,0 +1,175 @@
+"""What the `backward` of a custom function gives back, as its source says: how many gradients, in a tuple or not.
+
+Read from the return statements and not by running them: what a gradient is does not matter, only that it is one. Where
+the source leaves open how many there are, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradlint.interpret.values import Abstract, Builtin, Function, Object
+from gradlint.ir import nodes as ir
+from gradlint.ir.lower import body
+from gradlint.library.effects import lookup
+
+_TENSORS_ONLY = frozenset(["-", "/", "//", "@", "**", "%"])
+_CALLABLE = frozenset(["zeros_like", "ones_like", "full_like", "empty_like", "rand_like"])
+_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A return statement that gives other gradients than the inputs take."""
+
+    at: ir.Position
+    kind: str  # "fewer", "more", "list", "nothing"
+    given: int
+
+
+def function_of(member: Abstract | None) -> Function | None:
+    """The function below `@staticmethod` and decorators such as `@once_differentiable`."""
+    while member is not None and not isinstance(member, Function):
+        if isinstance(member, Builtin):
+            member = member.wraps
+        else:
+            inner = member.state.get("function") if isinstance(member, Object) else None
+            member = inner if isinstance(inner, Abstract) else None
+    return member
+
+
+def faults(backward: Function, inputs: int) -> Iterator[Fault]:
+    """The return statements of `backward` that do not fit this many inputs of `forward`."""
+    statements = body(backward.node)
+    reader = _Reader(backward, statements)
+    returns = [node for node in _within(statements) if isinstance(node, ir.Return)]
+    if not returns and statements and not any(isinstance(node, ir.Raise | ir.Yield) for node in _within(statements)):
+        yield Fault(_head(backward.node), "nothing" if inputs == 1 else "fewer", 1)
+    for node in returns:
+        for value in reader.alternatives(node.value):
+            fault = reader.fault(node, value, inputs)
+            if fault is not None:
+                yield fault
+
+
+def _head(function: ir.Function) -> ir.Position:
+    line, column, _, _ = function.at
+    return line, column, line, column + len("def ") + len(function.name)
+
+
+def _within(statements: list[ir.Node]) -> Iterator[ir.Node]:
+    """These statements and the nodes in them, but for those of inner functions and classes."""
+    pending: list[object] = list(reversed(statements))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list | tuple):
+            pending.extend(reversed(node))
+        elif isinstance(node, ir.Handler):
+            pending.append(node.body)
+        elif isinstance(node, ir.Node) and not isinstance(node, ir.Function | ir.Class):
+            yield node
+            pending.extend(getattr(node, slot) for slot in reversed(_slots(type(node))))
+
+
+def _slots(kind: type) -> list[str]:
+    found = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
+    return [slot for slot in found if slot not in ("at", "cached")]
+
+
+class _Reader:
+    """The names of one function, and what its expressions surely are."""
+
+    def __init__(self, function: Function, statements: list[ir.Node]) -> None:
+        positional = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
+        self.gradients = frozenset(positional[1:])
+        self.assigned: dict[str, list[ir.Node | None]] = {}
+        for node in _within(statements):
+            self._note(node)
+
+    def _note(self, node: ir.Node) -> None:
+        match node:
+            case ir.Assign():
+                for target in node.targets:
+                    self._bind(target, node.value)
+            case ir.Augment(target=ir.Name()):
+                self._bind(node.target, node.value if node.op != "+" else None)
+            case ir.For() | ir.With() if node.target is not None:
+                self._bind(node.target, None)
+            case ir.Walrus():
+                self._bind(node.target, node.value)
+            case ir.Call(function=ir.Attribute(target=ir.Name() as owner, name="append" | "extend" | "insert")):
+                self._bind(owner, None)
+
+    def _bind(self, target: ir.Node, value: ir.Node | None) -> None:
+        if isinstance(target, ir.Name):
+            self.assigned.setdefault(target.id, []).append(value)
+        elif isinstance(target, ir.Display):
+            saved = isinstance(value, ir.Attribute) and value.name == "saved_tensors"
+            for part in target.items:
+                self._bind(part, value if saved else None)
+        elif isinstance(target, ir.Star):
+            self._bind(target.value, None)
+
+    def alternatives(self, value: ir.Node | None) -> list[ir.Node | None]:
+        """What a returned expression can be, through conditions and a name that is assigned once."""
+        for _ in range(_DEPTH):
+            match value:
+                case ir.Name() if len(known := self.assigned.get(value.id, [])) == 1 and isinstance(
+                    known[0], ir.Display
+                ):
+                    value = known[0]
+                case ir.Conditional():
+                    return [*self.alternatives(value.then), *self.alternatives(value.otherwise)]
+                case _:
+                    break
+        return [value]
+
+    def fault(self, node: ir.Return, value: ir.Node | None, inputs: int) -> Fault | None:
+        """What is wrong with returning `value` for this many inputs; None where nothing is, or it is not known."""
+        if value is None or isinstance(value, ir.Literal):
+            return Fault(node.at, "nothing" if inputs == 1 else "fewer", 1)
+        if isinstance(value, ir.Display) and not any(isinstance(item, ir.Star) for item in value.items):
+            if value.kind == "list":
+                return Fault(node.at, "list", len(value.items))
+            if len(value.items) < inputs:
+                return Fault(node.at, "fewer", len(value.items))
+            more = any(self.is_tensor(item) for item in value.items[inputs:])
+            return Fault(node.at, "more", len(value.items)) if more else None
+        if isinstance(value, ir.Comprehension) and value.kind == "list":
+            return Fault(node.at, "list", 0)
+        return Fault(node.at, "fewer", 1) if inputs > 1 and self.is_tensor(value) else None
+
+    def is_tensor(self, value: ir.Node | None, depth: int = 0) -> bool:
+        """Whether an expression surely is one tensor."""
+        if depth > _DEPTH:
+            return False
+        match value:
+            case ir.Name():
+                known = self.assigned.get(value.id)
+                if known is None:
+                    return value.id in self.gradients
+                return all(_is_saved(part) or self.is_tensor(part, depth + 1) for part in known)
+            case ir.Binary(op=op):
+                parts = (value.left, value.right)
+                return op in _TENSORS_ONLY or any(self.is_tensor(part, depth + 1) for part in parts)
+            case ir.Unary():
+                return self.is_tensor(value.operand, depth + 1)
+            case ir.Conditional():
+                return self.is_tensor(value.then, depth + 1) and self.is_tensor(value.otherwise, depth + 1)
+            case ir.Call(function=ir.Attribute(target=target, name=name)):
+                of_torch = isinstance(target, ir.Name) and target.id in ("torch", "F")
+                return _gives_tensor(name) and (of_torch or self.is_tensor(target, depth + 1))
+        return False
+
+
+def _is_saved(value: ir.Node | None) -> bool:
+    return isinstance(value, ir.Attribute) and value.name == "saved_tensors"
+
+
+def _gives_tensor(name: str) -> bool:
+    effect = lookup(name)
+    if name in _CALLABLE:
+        return True
+    several = name in ("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors")
+    return effect is not None and effect.outputs is None and not effect.escapes and not several

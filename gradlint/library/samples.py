@@ -1,0 +1,135 @@
+"""Samples: `__getitem__` of a dataset of the program, run for an index of which nothing is known.
+
+Each part of what it returns is a fact `sample` on the tape. Its `detail` is the part (`1`, `1.boxes`, `label`),
+then what it is on
+this path: `zero` and `made` are written down here (at `at`), `mark` is no label that could be real, `read` comes
+from elsewhere.
+While a sample is taken, a lookup with a default, and a `try`, can go both ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.interpret import conditions
+from gradlint.interpret.registry import enters, is_a
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from gradlint.library.data import DATASET
+from gradlint.tape import Kind, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+MAX_DEPTH = 3  # of a sample
+
+
+@enters
+def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) -> bool:
+    """Takes one sample of a dataset."""
+    if (
+        name != "__getitem__"
+        or not isinstance(made, Instance)
+        or not _is_dataset(made)
+        or not isinstance(called, Bound)
+    ):
+        return False
+    function = called.function
+    if not isinstance(function, Function):
+        return False
+    m.state["sampling"] = True
+    result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
+    for part, detail, at in _parts(m, result, "", function.node.code.span(function.node.at), 0):
+        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}"))
+    return True
+
+
+def _is_dataset(made: Instance) -> bool:
+    return (
+        any(is_a(base, DATASET) or base.endswith("Dataset") for base in made.cls.libraries())
+        or made.cls.has_unknown_base
+    )
+
+
+def can_be_missing(m: Machine, key: object, mapping: Abstract, call: Call) -> bool:
+    """Whether a lookup with a default finds nothing, while a sample is taken."""
+    if not m.state.get("sampling"):
+        return False
+    missing = Unknown(m.symbol(mapping).derive(("missing", key), call.frame.text(call.node)), data=True, type="bool")
+    return conditions.decide(m, missing, call.node, call.frame, default=False)
+
+
+def _parts(m: Machine, value: Abstract, name: str, at: Span, depth: int) -> Iterator[tuple[str, str, Span]]:
+    if depth < MAX_DEPTH and isinstance(value, Sequence) and value.kind == "tuple":
+        for position, item in enumerate(value.items):
+            yield from _parts(m, item, f"{name}.{position}" if name else str(position), at, depth + 1)
+    elif depth < MAX_DEPTH and isinstance(value, Mapping):
+        for key, item in value.items.items():
+            yield from _parts(m, item, f"{name}.{key}" if name else str(key), at, depth + 1)
+    else:
+        yield (name or "0", *_described(m, value, at))
+
+
+def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
+    """What a part of a sample is, and where it is written."""
+    match value:
+        case Const() if value.at is not None:
+            return _of_number(value.value), value.at
+        case Sequence() if value.kind == "list" and value.items and not value.open:
+            numbers = list(_numbers(value))
+            if numbers and all(isinstance(number, Const) for number in numbers):
+                return _of_numbers(numbers), value.at or at
+        case Tensor() if value.node.kind is Kind.CONSTANT:
+            written = m.state.get("written-out", {}).get(id(value.node))
+            if written is not None:
+                return _described(m, written, at)
+            return _of_tensor(value.node), _origin(value.node).at
+    return "read", at
+
+
+def _numbers(value: Abstract) -> Iterator[Abstract]:
+    if isinstance(value, Sequence):
+        for item in value.items:
+            yield from _numbers(item)
+    else:
+        yield value
+
+
+def _of_numbers(numbers: list[Any]) -> str:
+    said = {_of_number(number.value) for number in numbers}
+    return "mark" if "mark" in said else "zero" if said == {"zero"} else "made"
+
+
+def _of_number(number: object) -> str:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return "mark"
+    return "mark" if number < 0 or math.isnan(number) else "zero" if number == 0 else "made"
+
+
+def _of_tensor(node: Value) -> str:
+    if "empty" in node.op or (not node.inputs and any(size == 0 for _, size in node.arguments)):
+        return "mark"  # of no elements
+    if node.number is not None:
+        return _of_number(node.number)
+    return "zero" if "zeros" in node.op else "made"
+
+
+def _origin(node: Value) -> Value:
+    """The constant that a constant tensor was made from."""
+    while node.inputs and node.inputs[0].kind is Kind.CONSTANT:
+        node = node.inputs[0]
+    return node

@@ -1,0 +1,174 @@
+"""What takes a function and gives one: `torch.compile`, `torch.jit`, `torch.func`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import tensors
+from gradlint.interpret.registry import alias, function
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Class,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Unknown,
+)
+from gradlint.tape import Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+alias("functorch", "torch.func")
+alias("torch._functorch.apis", "torch.func")
+_CALLABLE = Function | Builtin | Bound | Class | Object | Instance | Unknown
+
+
+@function(
+    "torch.compile",
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch.jit.freeze",
+    "torch.jit.optimize_for_inference",
+    "torch.jit.ignore",
+    "torch.jit.export",
+    "torch.jit.unused",
+    "torch.jit.interface",
+    "torch.jit.script_method",
+    "torch.compiler.disable",
+    "torch.compiler.allow_in_graph",
+    "torch._dynamo.disable",
+    "torch._dynamo.optimize",
+    "torch._dynamo.allow_in_graph",
+    "torch.fx.wrap",
+    "torch.fx.symbolic_trace",
+    "torch.overrides.wrap_torch_function",
+)
+def same_function(m: Machine, call: Call) -> Abstract:
+    """The function or module itself; called with options alone (`@torch.compile(dynamic=True)`), a decorator."""
+    given = next((value for value in (*call.args, *call.kwargs.values()) if isinstance(value, _CALLABLE)), None)
+    if given is not None:
+        return given
+    return Builtin(call.name, lambda _, at: at.args[0] if at.args else NONE)
+
+
+@function("torch.func.vmap", "torch.vmap", "torch.func.functionalize", "torch.func.debug_unwrap")
+def called_through(m: Machine, call: Call) -> Abstract:
+    """`vmap(f)`: what `f` gives, as far as gradients are concerned."""
+    if not call.args:
+        return m.unknown(call.frame.text(call.node))
+    inner = call.args[0]
+    return Builtin(call.name, lambda machine, at: machine.call(inner, at), wraps=inner)
+
+
+@function(
+    "torch.func.grad",
+    "torch.func.grad_and_value",
+    "torch.func.jacrev",
+    "torch.func.jacfwd",
+    "torch.func.hessian",
+    "torch.func.linearize",
+)
+def derivative(m: Machine, call: Call) -> Abstract:
+    """`grad(f)`: a function of the same arguments, differentiable in them."""
+    if not call.args:
+        return m.unknown(call.frame.text(call.node))
+    inner, name = call.args[0], call.name
+    wanted = call.constant(1, "argnums", 0)
+
+    def run(machine: Machine, at: Call) -> Abstract:
+        result = machine.call(inner, at)
+        given = [at.args[index] for index in _indices(wanted) if index < len(at.args)] or at.args
+        made = [_like(machine, name, value, [result, *at.values], at) for value in given]
+        gradient = made[0] if len(made) == 1 and not isinstance(wanted, tuple) else Sequence("tuple", made)
+        return Sequence("tuple", [gradient, result]) if name.endswith("grad_and_value") else gradient
+
+    return Builtin(name, run)
+
+
+def _indices(wanted: object) -> list[int]:
+    if isinstance(wanted, tuple):
+        return [index for index in wanted if isinstance(index, int)]
+    return [wanted] if isinstance(wanted, int) else [0]
+
+
+def _like(m: Machine, op: str, value: Abstract, sources: list[Abstract], call: Call) -> Abstract:
+    """A derivative in the shape of the argument that it is taken by."""
+    if isinstance(value, Sequence):
+        return Sequence(value.kind, [_like(m, op, item, sources, call) for item in value.items], value.open)
+    if isinstance(value, Mapping):
+        return Mapping(
+            {key: _like(m, op, item, sources, call) for key, item in value.items.items()},
+            value.open,
+            symbol=value.symbol,
+        )
+    return tensors.apply(m, op, sources, call.node, call.frame, None)
+
+
+@function(
+    "torch.autograd.functional.jacobian",
+    "torch.autograd.functional.hessian",
+    "torch.autograd.functional.vjp",
+    "torch.autograd.functional.jvp",
+    "torch.autograd.functional.hvp",
+    "torch.autograd.functional.vhp",
+)
+def functional(m: Machine, call: Call) -> Abstract:
+    """`jacobian(f, inputs)`: without a graph of its own unless `create_graph=True`."""
+    called, inputs = call.get(0, "func"), call.get(1, "inputs")
+    if called is None or inputs is None:
+        return m.unknown(call.frame.text(call.node))
+    args = inputs.items if isinstance(inputs, Sequence) and inputs.kind == "tuple" else [inputs]
+    result = m.invoke(called, list(args), call)
+    if call.constant(None, "create_graph") is True:
+        return tensors.apply(m, call.name, [result, inputs], call.node, call.frame, None)
+    return tensors.batch(m, call.name, call.node, call.frame)
+
+
+@function("torch.func.vjp", "torch.func.jvp")
+def product(m: Machine, call: Call) -> Abstract:
+    """`vjp(f, *args)`: what `f` gives, and a function that back-propagates; `jvp` gives its value at once."""
+    if not call.args:
+        return m.unknown(call.frame.text(call.node))
+    given = call.args[1:]
+    if call.name.endswith("jvp"):
+        given = given[0].items if given and isinstance(given[0], Sequence) else given
+    result = m.invoke(call.args[0], list(given), call)
+    name = call.name
+    tangent = tensors.apply(m, name, [result, *call.args[1:]], call.node, call.frame, None)
+    if name.endswith("jvp"):
+        return Sequence("tuple", [result, tangent])
+    pull: Callable[[Machine, Call], Abstract] = lambda machine, at: Sequence(  # noqa: E731
+        "tuple", [tensors.apply(machine, name, [result, value, *at.args], at.node, at.frame, None) for value in given]
+    )
+    return Sequence("tuple", [result, Builtin(name, pull)])
+
+
+@function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
+def functional_call(m: Machine, call: Call) -> Abstract:
+    """`functional_call(module, parameters, args, kwargs)`: the module computes with these in place of its own."""
+    module, given = call.get(0, "module"), call.get(1, "parameter_and_buffer_dicts") or NONE
+    if module is None:
+        return m.unknown(call.frame.text(call.node))
+    args, kwargs = call.get(2, "args"), call.get(3, "kwargs")
+    listed = args.items if isinstance(args, Sequence) and args.kind == "tuple" else [] if args is None else [args]
+    named = {str(key): value for key, value in kwargs.items.items()} if isinstance(kwargs, Mapping) else {}
+    result = m.call(module, Call(call.name, list(listed), named, call.node, call.frame))
+    parameters = tensors.sources(m, [given], call.node, call.frame)
+    from gradlint.library.checkpoint import over_tensors
+
+    return over_tensors(m, result, call, lambda node: _with_parameters(m, node, parameters, call))
+
+
+def _with_parameters(m: Machine, node: Value, parameters: list[Value], call: Call) -> Value:
+    made = tensors.operation(m, call.name, [node, *parameters], call.node, call.frame)
+    made.storage, made.dtype = tape.Storage(), node.dtype
+    return made

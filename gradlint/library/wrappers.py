@@ -1,0 +1,181 @@
+"""Modules around a module: DistributedDataParallel, DataParallel, FSDP, averaged models.
+
+Facts for the rules: `ddp-forward` (the wrapper was called), `ddp-module` (its inner module was taken: `ddp.module`),
+`no-sync` (a `no_sync()` region is entered or left: `detail`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions
+from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method, parent
+from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Instance, Mapping, Object, Unknown
+from gradlint.library.modules import MODULE, module_of
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+DDP = "torch.nn.parallel.DistributedDataParallel"
+_NO_SYNC = "torch.nn.parallel.no_sync"
+_SYNCHRONISED = (
+    DDP,
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+    "apex.parallel.DistributedDataParallel",
+    "fairscale.nn.FullyShardedDataParallel",
+    "fairscale.nn.data_parallel.ShardedDataParallel",
+)
+_AVERAGED = "torch.optim.swa_utils.AveragedModel"
+WRAPPER = "torch.nn.parallel.DataParallel"
+alias("torch.nn.DataParallel", WRAPPER)
+alias("torch.nn.parallel.distributed", "torch.nn.parallel")
+alias("torch.nn.parallel.data_parallel", "torch.nn.parallel")
+alias("torch.distributed.fsdp.fully_sharded_data_parallel", "torch.distributed.fsdp")
+for _name in (*_SYNCHRONISED, _AVERAGED):
+    parent(_name, WRAPPER)
+parent(WRAPPER, MODULE)
+parent("torch.optim.swa_utils.SWALR", "torch.optim.lr_scheduler.LRScheduler")
+
+
+@function(WRAPPER, *_SYNCHRONISED, _AVERAGED)
+def wrap(m: Machine, call: Call) -> Abstract:
+    """`DistributedDataParallel(module, …)`."""
+    return wrapped(m, call.name, call.get(0, "module") or call.get(0, "model"), call)
+
+
+def wrapped(m: Machine, cls: str, inner: Abstract | None, call: Call) -> Abstract:
+    """A module of the library around another."""
+    if inner is None:
+        return m.unknown(call.frame.text(call.node))
+    made = Object(cls, call.frame.span(call.node), module=tape.Module(f"<{cls.rpartition('.')[2]}>"))
+    made.state["items"] = Mapping({"module": inner})
+    return made
+
+
+@method(WRAPPER, "__init__")
+def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
+    """A wrapper class of the program."""
+    given = call.get(0, "module")
+    instance.state["items"] = Mapping({"module": given} if given is not None else {})
+    return NONE
+
+
+def inside(wrapper: Object | Instance) -> Abstract | None:
+    """The module in a wrapper."""
+    held = wrapper.state.get("items")
+    found = held.items.get("module") if isinstance(held, Mapping) else None
+    return found if isinstance(found, Abstract) else None
+
+
+def _is_synchronised(wrapper: Object | Instance) -> bool:
+    if isinstance(wrapper, Object):
+        return wrapper.cls in _SYNCHRONISED
+    return any(is_a(base, synchronised) for base in wrapper.cls.libraries() for synchronised in _SYNCHRONISED)
+
+
+@method(WRAPPER, "__call__", "forward")
+def call_wrapper(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
+    """A call of the wrapper is a call of what it wraps."""
+    inner = inside(wrapper)
+    if inner is None:
+        return m.unknown(call.frame.text(call.node))
+    if _is_synchronised(wrapper):
+        known = module_of(m, inner, call)
+        m.emit(
+            tape.Fact(at=call.frame.span(call.node), what="ddp-forward", module=known, text=call.frame.text(call.node))
+        )
+    return m.call(inner, call)
+
+
+@attribute(WRAPPER, "module")
+def module(m: Machine, wrapper: Object | Instance, at: Call) -> Abstract | None:
+    """`ddp.module`."""
+    inner = inside(wrapper)
+    if inner is not None and _is_synchronised(wrapper):
+        known = module_of(m, inner, at)
+        m.emit(
+            tape.Fact(
+                at=at.frame.span(at.node),
+                what="ddp-module",
+                module=known,
+                detail=known.path if known else "",
+                text=at.frame.text(at.node),
+            )
+        )
+    return inner
+
+
+@method(WRAPPER, "join")
+def join(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
+    """`with ddp.join():` evens out ranks with fewer batches."""
+    return Object("builtins.harmless-context", call.frame.span(call.node))
+
+
+@method(WRAPPER, "no_sync")
+def no_sync(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
+    """`ddp.no_sync()`: backward passes in it leave the gradients of each rank to itself."""
+    return Object(_NO_SYNC, call.frame.span(call.node), {"module": _inner_module(m, wrapper, call)})
+
+
+def _inner_module(m: Machine, wrapper: Object | Instance, call: Call) -> tape.Module | None:
+    inner = inside(wrapper)
+    return None if inner is None else module_of(m, inner, call)
+
+
+@method(WRAPPER, "__set_require_backward_grad_sync__")
+def set_sync(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
+    """`ddp.require_backward_grad_sync = False`: what `no_sync()` does."""
+    wanted = conditions.decide(m, call.args[0], call.node, call.frame)
+    inner, at = _inner_module(m, wrapper, call), call.frame.span(call.node)
+    m.emit(tape.Fact(at=at, what="no-sync", module=inner, detail="left" if wanted else "entered"))
+    return NONE
+
+
+@method(_NO_SYNC, "__enter__")
+def enter(m: Machine, region: Object, call: Call) -> Abstract:
+    """The region begins."""
+    m.emit(tape.Fact(at=region.at, what="no-sync", module=region.state["module"], detail="entered"))
+    return NONE
+
+
+@method(_NO_SYNC, "__exit__")
+def leave(m: Machine, region: Object, call: Call) -> Abstract:
+    """The region ends."""
+    m.emit(tape.Fact(at=region.at, what="no-sync", module=region.state["module"], detail="left"))
+    return FALSE
+
+
+@method(WRAPPER, "register_comm_hook", "set_static_graph", "update_parameters", "clip_grad_norm_", "summon_full_params")
+def settings(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
+    """What changes nothing about the graph."""
+    if call.frame.text(call.node).partition("(")[0].endswith("clip_grad_norm_"):
+        from gradlint.library.clipping import clip
+
+        return clip(m, wrapper, call)
+    return Unknown(m.symbol(wrapper).derive("setting", "setting"), data=True)
+
+
+@function(
+    "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.fsdp.fully_shard",
+    "torch.distributed._composable.replicate",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "apex.parallel.convert_syncbn_model",
+    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper.checkpoint_wrapper",
+    "torch.distributed.fsdp.wrap.wrap",
+    "torch.distributed.fsdp.wrap.auto_wrap",
+)
+def same_module(m: Machine, call: Call) -> Abstract:
+    """What gives back the module that it was given."""
+    return call.values[0] if call.values else NONE
+
+
+@fallback
+def settings_of_wrappers(m: Machine, call: Call) -> Abstract | None:
+    """Options of FSDP (`MixedPrecision(…)`, `CPUOffload(…)`): plain data."""
+    if call.name.startswith(("torch.distributed.fsdp.", "torch.optim.swa_utils.")) and not is_a(call.name, MODULE):
+        if is_a(call.name, "torch.optim.lr_scheduler.LRScheduler"):
+            return None
+        return m.unknown(call.frame.text(call.node), data=True, type="object")
+    return None
