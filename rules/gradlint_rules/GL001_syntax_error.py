@@ -1,0 +1,38 @@
+"""# syntax-error (GL001)
+
+A file cannot be read or is not valid Python. It is reported, and every other file is still checked.
+
+## Why it matters
+What cannot be parsed cannot be checked: silence about such a file would look like a clean result.
+
+## Example
+```python
+def loss(x:
+    return x.sum()
+```
+
+## Use instead
+```python
+def loss(x):
+    return x.sum()
+```
+
+## What it does not report
+Syntax that is newer than the Python that runs gradlint is reported, too: run gradlint with the version of Python that
+the program is written for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Severity
+from gradlint.rule import Report
+from gradlint.tape import Tape
+
+SEVERITY = Severity.ERROR
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Nothing: a file without a tree has no tape, so the engine reports this where it parses."""
+    return iter(())

@@ -1,0 +1,35 @@
+"""# unused-suppression (GL002)
+
+A comment suppresses a code that is not reported on its line.
+
+## Why it matters
+A suppression that outlives its finding hides the next one: the line can break again and nobody is told.
+
+## Example
+```python
+loss = criterion(model(x), y)  # gradlint: ignore[GL102] the target is a constant
+```
+
+## Use instead
+```python
+loss = criterion(model(x), y)
+```
+
+## What it does not report
+Codes of rules that are switched off, codes of other tools, and a bare `# noqa`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Severity
+from gradlint.rule import Report
+from gradlint.tape import Tape
+
+SEVERITY = Severity.WARNING
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Nothing: comments leave no trace on a tape, so the engine reports this after all rules have spoken."""
+    return iter(())

@@ -1,0 +1,242 @@
+"""# constant-loss (GL101)
+
+On some path the loss is a fresh constant: no model output flows into it, so there is nothing to differentiate.
+
+## What it does
+Follows every path from the loss sink back (`loss.backward()`, `torch.autograd.grad(loss, …)`, what `training_step`
+returns, …) and reports the constants that are all there is on one of them: `torch.tensor(0.0)`, `torch.zeros(…)`,
+`zeros_like`, `full`, `new_zeros`, or a Python number. The message names the branches that lead there. Where several
+constants meet on one path, each is a finding: each is an invitation to the same crash.
+
+A loss that is computed from data alone (`criterion(labels, labels)`) is as constant, and reported where it is computed.
+
+It is a `warning`, not an `error`, where the constant is the initial value of a sum and it takes every round of a loop
+to skip its guarded `loss = loss + term`.
+
+## Why it matters
+The backward raises, and it does so late: in the first batch that holds no valid sample, hours into the training. In
+the meantime the branch looks harmless, since a zero term next to other terms is fine.
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
+    logits = model(torch.randn(2, 4))
+    labels = torch.randint(0, 3, (2,))
+    if valid.any():
+        loss = F.cross_entropy(logits[valid], labels[valid])
+    else:
+        loss = torch.tensor(0.0)  # expect: GL101
+    optimizer.zero_grad()
+    loss.backward()  # RuntimeError: does not require grad
+    optimizer.step()
+```
+
+The initial value of a sum whose every addition is skipped:
+
+```python
+import torch
+
+
+def hinge(scores, positive, margin=1.0):
+    loss = scores.new_zeros(())  # expect: GL101
+    for score, is_positive in zip(scores, positive):
+        if is_positive:
+            loss = loss + (margin - score).relu()
+    return loss
+
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for positive in (torch.tensor([True, False]), torch.tensor([False, False])):
+    loss = hinge(model(torch.randn(2, 4)).squeeze(1), positive)
+    optimizer.zero_grad()
+    loss.backward()  # RuntimeError: does not require grad
+    optimizer.step()
+```
+
+## Use instead
+A zero that hangs on the model's output: the backward runs, and every parameter gets a gradient of zero (which
+distributed training wants, too).
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
+    logits = model(torch.randn(2, 4))
+    labels = torch.randint(0, 3, (2,))
+    if valid.any():
+        loss = F.cross_entropy(logits[valid], labels[valid])
+    else:
+        loss = 0.0 * logits.sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Or no step at all for such a batch:
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
+    if not valid.any():
+        continue
+    logits = model(torch.randn(2, 4))
+    labels = torch.randint(0, 3, (2,))
+    loss = F.cross_entropy(logits[valid], labels[valid])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- A constant beside a term that carries a gradient on the same path, such as the initial `total = torch.zeros(())` of
+  a sum, or the zero of a head that is switched off.
+- A constant behind a guard that works: `if loss.requires_grad: loss.backward()`, `if torch.is_tensor(loss)`, or a
+  counter or flag that is set only where a term was added.
+- `torch.tensor(0.0, requires_grad=True)` for a batch that has nothing to learn from: its backward runs and changes
+  nothing. Where it stands in for a loss that was cut off, that is `leaf-loss` (GL105).
+
+## Limits
+A loop over data is taken to run at least once. A sink where no path brings a gradient at all, some of them for a cut,
+is reported by the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-differentiable-loss`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Applicability, Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Decision, Iteration, Kind, Tape, ancestors, graph, leaves
+from gradlint_rules.starved import Starved, Why, starved
+from gradlint_rules.words import backward, loss_of, quoted, when
+
+SEVERITY = Severity.ERROR
+_HELP = "Use a zero that hangs on the model's output (`0.0 * output.sum()`), or skip the backward of such a batch."
+_HELP_DATA = "Compute the loss from what the model returns."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every constant that is all there is of a loss on some path."""
+    for found in starved(paths, Why.CONSTANT):
+        skipped = _skipped_rounds(found)
+        is_fresh = found.culprit.kind is Kind.CONSTANT
+        yield Report(
+            found.at,
+            _message(found, bool(skipped)),
+            _HELP if is_fresh else _HELP_DATA,
+            found.related,
+            severity=Severity.WARNING if skipped else None,
+            hints=_outputs(paths, found.at) if is_fresh else {},
+        )
+
+
+def _message(found: Starved, is_skipped: bool) -> str:
+    sink = found.arrival.sink
+    condition = when(found.decisions) + (" in every round of the loop" if is_skipped else "")
+    subject = f"{quoted(found.culprit)} is a constant"
+    if found.culprit.kind is not Kind.CONSTANT:
+        subject = f"{quoted(found.culprit)} is computed from data and constants alone"
+    rest = ", like all the rest of the loss," if found.others else ""
+    is_loss = found.culprit is sink.value or quoted(found.culprit) == loss_of(sink)
+    whole = "" if is_loss or rest else f" and all there is of {loss_of(sink)}"
+    said = f"{subject}{rest}{whole}{condition}".rstrip(",")
+    return f"{said}: {backward(sink)} finds nothing to differentiate and raises"
+
+
+def _skipped_rounds(found: Starved) -> list[Decision]:
+    """The decisions in loops that began after the constant was made and were over at the sink."""
+    loops = [event for event in found.arrival.tape.events if isinstance(event, Iteration)]
+    begun = {event.loop for event in loops if event.round == 0 and event.begins and event.order >= found.culprit.order}
+    over = begun - dict(found.arrival.sink.iteration).keys()
+    inside = (decision for decision in found.decisions if decision.loop in over)
+    return [decision for decision in inside if not _is_settled(decision, found.arrival.tape)]
+
+
+def _is_settled(decision: Decision, tape: Tape) -> bool:
+    """Whether the first round decided for all: a condition that the loop does not change."""
+    rounds = {event.round for event in tape.events if isinstance(event, Iteration) and event.loop == decision.loop}
+    decided = {other.round for other in tape.decisions if other.at == decision.at and other.loop == decision.loop}
+    return len(rounds) > len(decided)
+
+
+def _outputs(paths: Sequence[Tape], at: Span) -> dict[str, str]:
+    """The names to hang a zero on: those bound to a tensor with gradient where the constant is made, on every path.
+
+    Those that reach the most parameters come first, and of these the nearest to them: zero times an infinite
+    derivative on the way would be NaN. Where a bare number says nothing of what is around it, `near` has the names
+    that carry a gradient, each with its line.
+    """
+    made = [value for tape in paths for sink in tape.backwards() for value in ancestors(sink.value) if value.at == at]
+    bound = [dict(constant.around) for constant in made]
+    names = set.intersection(*map(set, bound)) if bound else set()
+    best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
+    values = (value for tape in paths for sink in tape.backwards() for value in ancestors(sink.value))
+    near = {(v.name, v.at.line) for v in values if v.requires_grad and v.at.path == at.path and v.name.isidentifier()}
+    return {"around": " ".join(best), "near": " ".join(f"{name}:{line}" for name, line in sorted(near))}
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Puts a zero that hangs on an output in the place of the constant, or adds one to a constant that is no zero."""
+    if not finding.hints:
+        raise NoFixError("no constant stands here")
+    constant = source.expression(finding.at)
+    output = next(iter(finding.hints["around"].split() or _bound_before(finding, source, constant)), "")
+    if not output:
+        raise NoFixError("no output is bound here")
+    zero = f"0.0 * {output}.sum()"
+    content = zero if _is_scalar_zero(constant, source) else f"{source.text(constant)} + {zero}"
+    return Fix(f"Hang the zero on `{output}`", Applicability.SAFE, (source.replace(constant, content),))
+
+
+def _is_scalar_zero(constant: ast.expr, source: FixSource) -> bool:
+    match constant:
+        case ast.Constant(value=int() | float() as number):
+            return number == 0
+        case ast.Call(func=ast.Attribute(attr="zeros" | "new_zeros"), args=[ast.Tuple(elts=[]) | ast.List(elts=[])]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="tensor" | "as_tensor" | "new_tensor"), args=[ast.Constant(value=0)]):
+            return True
+    return False
+
+
+def _bound_before(finding: Finding, source: FixSource, constant: ast.expr) -> list[str]:
+    """The names that carry a gradient in this function and are bound on every way to the constant, latest first."""
+    scope = source.scope(constant)
+    bound: dict[str, int] = {}
+    if not isinstance(scope, ast.Module):
+        bound = {arg.arg: scope.lineno for arg in (*scope.args.args, *scope.args.kwonlyargs)}
+    statement = source.statement(constant)
+    for outer in (statement, *source.around(statement)):
+        if isinstance(outer, ast.stmt) and outer is not scope:
+            block = source.block(outer)
+            for earlier in block[: block.index(outer)]:
+                bound |= dict.fromkeys(_targets(earlier), earlier.lineno)
+        if outer is scope:
+            break
+    first, last = (1, finding.at.line) if isinstance(scope, ast.Module) else (scope.lineno, scope.end_lineno or 0)
+    near = [each.rpartition(":") for each in finding.hints["near"].split()]
+    carrying = {name for name, _, line in near if first <= int(line) <= last}
+    return sorted(bound.keys() & carrying, key=lambda name: (-bound[name], name))
+
+
+def _targets(statement: ast.stmt) -> list[str]:
+    if not isinstance(statement, ast.Assign):
+        return []
+    return [node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)]

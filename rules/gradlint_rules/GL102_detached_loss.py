@@ -1,0 +1,109 @@
+"""# detached-loss (GL102)
+
+Every route from the parameters to the loss is cut: values are detached, or copied out of the graph into Python or
+NumPy.
+
+## What it does
+Follows the loss back to the parameters on every path and reports the first cut after the parameters where no route is
+left whole: `.detach()`, `.detach_()`, `.data`, `.item()`, `.tolist()`, `.numpy()`, `np.asarray(…)`, `float(…)`,
+`int(…)`, or a new tensor made of copied values (`torch.tensor(x)`, `torch.FloatTensor(…)`, `torch.as_tensor` of a
+list of tensors).
+
+## Why it matters
+The values are right, so the loss prints as it should; but autograd knows nothing of where they came from, and the
+backward raises.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = torch.zeros(())
+for x, y in zip(torch.randn(3, 2, 4), torch.randn(3, 2, 1)):
+    loss = loss + (model(x) - y).pow(2).mean().item()  # expect: GL102
+optimizer.zero_grad()
+loss.backward()  # RuntimeError: does not require grad
+optimizer.step()
+```
+
+A list of losses made into a tensor is a copy of their values:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+predicted, wanted = model(torch.randn(8, 4)), torch.randn(8, 2)
+terms = [(predicted[:, i] - wanted[:, i]).abs().mean() for i in range(2)]
+loss = torch.tensor(terms).mean()  # expect: GL102
+optimizer.zero_grad()
+loss.backward()  # RuntimeError: does not require grad
+optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+predicted, wanted = model(torch.randn(8, 4)), torch.randn(8, 2)
+terms = [(predicted[:, i] - wanted[:, i]).abs().mean() for i in range(2)]
+loss = torch.stack(terms).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+print(loss.item())
+```
+
+## What it does not report
+- A stop-gradient on one of several routes: a detached target, a teacher, a bootstrap value (see `partial-detach`,
+  GL109, for those that look like an accident).
+- Copies for logging: what does not flow into a loss is nobody's concern.
+- `torch.as_tensor(t)` of one tensor, `torch.stack`, `torch.cat`, `.cpu()`, `.to(…)`, `.float()`: they keep the graph.
+
+## Limits
+Where each of several routes has a cut of its own, the first in the source is the finding and the others are related
+places: all of them have to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Cut, Tape
+from gradlint_rules.starved import Starved, Why, starved
+from gradlint_rules.uncut import mend_cut, unsafe
+from gradlint_rules.words import backward, loss_of, maker, when
+
+SEVERITY = Severity.ERROR
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The first detaching or copying on the way to every loss that has no other route."""
+    for found in starved(paths, Why.COPIED):
+        yield Report(found.at, _message(found), _help(found), found.related)
+
+
+def _message(found: Starved) -> str:
+    sink = found.arrival.sink
+    verb = "takes" if found.culprit.cut is Cut.DETACH else "copies"
+    cut = f"{maker(found.culprit)} {verb} what flows into {loss_of(sink)}"
+    return f"{cut} out of the graph{when(found.decisions)}: {backward(sink)} reaches no parameter and raises"
+
+
+def _help(found: Starved) -> str:
+    if found.culprit.op in ("torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"):
+        return "Join tensors with `torch.stack` or `torch.cat`, which keep the graph."
+    return f"Compute the loss from the tensor itself; keep {maker(found.culprit)} for what is logged."
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Takes the detaching or copying away; a list of terms is stacked."""
+    return unsafe("Keep the graph", mend_cut(finding, source))

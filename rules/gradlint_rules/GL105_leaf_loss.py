@@ -1,0 +1,144 @@
+"""# leaf-loss (GL105)
+
+A loss that was cut from the model is declared to require grad: the error goes away, and so does the training.
+
+## What it does
+Reports `loss.requires_grad_(True)`, `loss.requires_grad = True`, `torch.tensor(x, requires_grad=True)` and
+`Variable(x, requires_grad=True)` where they turn a loss, or all that feeds it, into a new leaf. The cut before it
+(`detach`, `.item()`, `argmax`, `no_grad`) is shown as a related place and is no second finding.
+
+## Why it matters
+"element 0 of tensors does not require grad" invites `requires_grad=True`. With it the backward runs, and computes the
+gradient of the loss with respect to itself: 1. No parameter gets any. The loss is printed, the optimizer steps, and
+nothing is ever learned.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, labels = torch.randn(8, 4), torch.randint(0, 3, (8,))
+accuracy = (model(x).argmax(dim=-1) == labels).float().mean()
+loss = torch.tensor(1.0 - accuracy.item(), requires_grad=True)  # expect: GL105
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.grad is None
+```
+
+## Use instead
+Mend the cut: a loss that is computed from the model's output by differentiable operations requires grad by itself.
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, labels = torch.randn(8, 4), torch.randint(0, 3, (8,))
+loss = F.cross_entropy(model(x), labels)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.grad.abs().sum() > 0
+```
+
+## What it does not report
+- Inputs that are optimised on purpose: adversarial examples, inversion, a gradient penalty. Their leaf is held by an
+  optimizer, its gradient is asked for or read, or the loss reaches parameters as well.
+- `loss.requires_grad_(True)` on a loss that carries a gradient, which does nothing.
+- `torch.tensor(0.0, requires_grad=True)` as the loss of an empty batch: there is nothing to learn from.
+
+## Limits
+`loss.requires_grad = True` on a loss that carries a gradient raises at once; that is not reported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Clip, Cut, Kind, Tape, Value, ancestors, leaves
+from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.starved import is_cut, is_meant, place
+from gradlint_rules.uncut import as_it_is, uncut, unsafe
+from gradlint_rules.words import backward, loss_of, maker, places, to_sink, when
+
+SEVERITY = Severity.ERROR
+_HELP = "Remove it and mend the cut: a loss computed from the model without a cut requires grad by itself."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every re-leafing that leaves a loss with no other source of gradient."""
+    told: set[Span] = set()
+    for sink in arrivals(paths):
+        made = [(arrival, *found) for arrival in sink if (found := _made_leaf(arrival)) is not None]
+        for arrival, leaf, cut in made:
+            if leaf.at not in told:
+                told.add(leaf.at)
+                rivals = [rival for rival in sink if all(rival is not other for other, _, _ in made)]
+                yield _report(arrival, leaf, cut, rivals)
+
+
+def _report(arrival: Arrival, leaf: Value, cut: Value, rivals: Sequence[Arrival]) -> Report:
+    subject = loss_of(arrival.sink) if leaf is arrival.loss else f"all that {loss_of(arrival.sink)} is computed from"
+    condition = when(conditions(arrival, rivals, leaf.at))
+    message = f"{subject} becomes a new leaf here{condition}: {backward(arrival.sink)} runs and reaches no parameter"
+    related = places(leaf.at, Related(place(cut), _cutting(cut)), to_sink(arrival.sink))
+    return Report(leaf.at, message, _HELP, related)
+
+
+def _cutting(cut: Value) -> str:
+    match cut.cut:
+        case Cut.GRAD_MODE:
+            return "the gradient was lost here: grad mode is off"
+        case Cut.FROZEN:
+            return "the gradient was lost here: the parameters are frozen"
+    return f"the gradient was lost here, in {maker(cut)}"
+
+
+def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
+    """The leaf that stands in for the model, and the cut that it hides."""
+    found = list(leaves(arrival.loss))
+    if not found or not all(_is_made(leaf) for leaf in found) or any(_is_wanted(leaf, arrival) for leaf in found):
+        return None
+    for leaf in sorted(found, key=lambda leaf: leaf.at):
+        behind = [cut for source in leaf.inputs for cut in _cuts(source)]
+        if behind:
+            return leaf, behind[0]
+    beside = [cut for cut in _cuts(arrival.loss) if cut.cut is not Cut.FROZEN and not is_meant(cut)]
+    return (min(found, key=lambda leaf: leaf.at), beside[0]) if beside else None
+
+
+def _is_made(leaf: Value) -> bool:
+    """Whether the program declared this leaf, which a view of a parameter under `no_grad` is by itself."""
+    return leaf.kind is Kind.LEAF and leaf.cut is not Cut.GRAD_MODE
+
+
+def _cuts(value: Value) -> list[Value]:
+    return sorted((found for found in ancestors(value) if is_cut(found)), key=lambda cut: place(cut))
+
+
+def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
+    """Whether the gradient of this leaf is what the program is after."""
+    if any(leaf is wanted for wanted in arrival.sink.inputs or ()):
+        return True
+    if any(held is leaf for optimizer in arrival.tape.optimizers() for held in optimizer.parameters):
+        return True
+    reads = (event for event in arrival.tape.events if isinstance(event, Clip))
+    return any(leaf is read for event in reads for read in event.parameters)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Takes the re-leafing away; what cut the graph before it is then a finding of its own."""
+    statement = source.statement(finding.at)
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")]):
+            return unsafe("Do not make it a leaf", (source.remove(statement),))
+    node = source.expression(finding.at)
+    return unsafe("Do not make it a leaf", as_it_is(node, source) or uncut(node, source))

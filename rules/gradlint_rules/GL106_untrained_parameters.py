@@ -1,0 +1,222 @@
+"""# untrained-parameters (GL106)
+
+The loss has a gradient, but some of the parameters that the optimizer holds are used only where no gradient comes
+back.
+
+## What it does
+Looks, over all paths, for parameters of an optimizer that steps which flow into a loss only behind a cut (`no_grad`,
+`detach`, `.item()`, `argmax`, `Distribution.sample()`) or behind an operation whose gradient is zero (`round`,
+`sign`), while the same loss trains others. Reports the cut.
+
+## Why it matters
+Nothing raises: the loss falls, because the rest of the model learns around the part that does not. The encoder stays
+at its random initialisation, or the actor never moves.
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+x, labels = torch.randn(8, 4), torch.randint(0, 3, (8,))
+with torch.no_grad():  # expect: GL106
+    features = encoder(x).relu()
+loss = F.cross_entropy(head(features), labels)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert encoder.weight.grad is None
+assert head.weight.grad is not None
+```
+
+## Use instead
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+x, labels = torch.randn(8, 4), torch.randint(0, 3, (8,))
+features = encoder(x).relu()
+loss = F.cross_entropy(head(features), labels)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert encoder.weight.grad is not None
+```
+
+Or, where the encoder is meant to stay as it is, say so and leave it out of the optimizer:
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+encoder.requires_grad_(False)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+x, labels = torch.randn(8, 4), torch.randint(0, 3, (8,))
+with torch.no_grad():
+    features = encoder(x).relu()
+loss = F.cross_entropy(head(features), labels)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## What it does not report
+- Frozen modules, and modules that no optimizer holds: teachers, target networks, averaged copies.
+- Parameters that another loss, or another path, reaches: the generator behind `fake.detach()` in the discriminator's
+  step, an encoder that is cut off only during a warm-up.
+- Parameters that the code updates itself, such as a codebook that follows a moving average.
+- Parameters whose gradient is zero by mathematics, although a route leads there.
+
+## Limits
+Where the analysis gives up on a path, nothing is said: the parameters could be reached there. Parameters that are
+used nowhere in a loss are not reported either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value, ancestors
+from gradlint_rules.held import overlap
+from gradlint_rules.overwritten import is_step
+from gradlint_rules.starved import is_cut, place
+from gradlint_rules.uncut import mend_cut, unsafe
+from gradlint_rules.words import calls, listed, maker, places, to_sink
+
+SEVERITY = Severity.WARNING
+_HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocked:
+    """A parameter that an optimizer holds, behind something that stops its gradient."""
+
+    parameter: Parameter
+    optimizer: Optimizer
+    by: Value
+    sink: Backward
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
+    if not all(tape.complete for tape in paths):
+        return
+    reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
+    by_place: dict[Span, list[_Blocked]] = {}
+    for tape in paths:
+        for blocked in _blocked(tape):
+            if not any(other and overlap(blocked.parameter, other) for other in reached):
+                by_place.setdefault(place(blocked.by), []).append(blocked)
+    for at in sorted(by_place):
+        yield _report(at, by_place[at])
+
+
+def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
+    first = all_blocked[0]
+    owners = list(dict.fromkeys(_owner(blocked.parameter) for blocked in all_blocked))
+    names = listed([f"`{name}`" for name in owners[:3]]) + (" and others" if len(owners) > 3 else "")
+    optimizer = f"`{first.optimizer.name or first.optimizer.cls}`"
+    message = f"{_obstacle(first.by)}: no gradient comes back to {names}, which {optimizer} is to train"
+    stack = first.by.cut_stack or first.by.stack
+    held = Related(first.optimizer.at, f"{optimizer} holds {names}")
+    return Report(at, message, _HELP, places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink)))
+
+
+def _owner(parameter: Parameter) -> str:
+    return parameter.path if parameter.module is None else parameter.module.path
+
+
+def _obstacle(value: Value) -> str:
+    if value.zero_gradient and value.requires_grad:
+        return f"the gradient of {maker(value)} is zero"
+    return "grad mode is off here" if value.cut is Cut.GRAD_MODE else f"{maker(value)} cuts the graph"
+
+
+def _blocked(tape: Tape) -> Iterator[_Blocked]:
+    """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that trains others."""
+    seen: set[tuple[int, int]] = set()
+    for sink in tape.backwards():
+        optimizers = _steps_after(sink, tape)
+        if not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
+            continue
+        for obstacle, leaf in _behind(sink.value):
+            parameter, optimizer = leaf.parameter, _holder(optimizers, leaf)
+            if (
+                parameter is None
+                or optimizer is None
+                or (id(obstacle), id(parameter)) in seen
+                or _is_written(leaf, tape)
+            ):
+                continue
+            seen.add((id(obstacle), id(parameter)))
+            yield _Blocked(parameter, optimizer, obstacle, sink)
+
+
+def _holder(optimizers: Sequence[Optimizer], leaf: Value) -> Optimizer | None:
+    held_by = (found for found in optimizers if leaf.parameter is not None and found.holds(leaf.parameter))
+    return next(held_by, None)
+
+
+def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
+    """The optimizers that step on the gradients of this backward: those of the first steps that follow."""
+    found: list[Optimizer] = []
+    for event in tape.events[sink.order + 1 :]:
+        if isinstance(event, OptimizerStep):
+            found.append(event.optimizer)
+        elif isinstance(event, Backward) and found:
+            break
+    return found
+
+
+def _behind(loss: Value) -> Iterator[tuple[Value, Value]]:
+    """The trainable parameters behind each obstacle on the way to `loss`."""
+    for value in ancestors(loss):
+        if _is_obstacle(value):
+            for source in value.inputs:
+                for leaf in _reached(source):
+                    yield value, leaf
+
+
+def _is_written(leaf: Value, tape: Tape) -> bool:
+    """Whether the code updates this parameter itself, as a moving average does, and not by an optimizer alone."""
+    first = next(tape.backwards()).order
+    writes = leaf.storage.writes if leaf.storage else []
+    return any(write.order > first and not is_step(write.op) for write in writes)
+
+
+def _is_obstacle(value: Value) -> bool:
+    """Whether a gradient ends here, but for what is told by `checkpoint-without-gradient` and GL903."""
+    if value.requires_grad:
+        return value.zero_gradient
+    return is_cut(value) and value.cut not in (Cut.CHECKPOINT, Cut.COLLECTIVE)
+
+
+def _reached(value: Value) -> list[Value]:
+    """The parameters that a gradient other than zero comes back to from `value`."""
+    if not value.requires_grad or value.zero_gradient:
+        return []
+    found: list[Value] = []
+    seen, pending = {id(value)}, [value]
+    for current in pending:
+        if current.parameter is not None and current.is_leaf:
+            found.append(current)
+        for source in () if current.kind is Kind.LEAF else current.inputs:
+            if source.requires_grad and not source.zero_gradient and id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return found
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Takes the cut away, or passes the gradient straight through it."""
+    return unsafe("Let the gradient through", mend_cut(finding, source))

@@ -1,0 +1,119 @@
+"""# frozen-loss (GL107)
+
+Every parameter that the loss depends on was frozen, and none was unfrozen or replaced since.
+
+## What it does
+Follows the loss back to the parameters and reports the freezing statement (`model.requires_grad_(False)`, or
+`parameter.requires_grad = False` in a loop over `parameters()`) where all that it finds are frozen leaves.
+
+## Why it matters
+The backward raises. The usual reason is a new head that did not arrive where the forward looks for it: assigned under
+another name, created before the freezing loop, or unfrozen by a misspelt name.
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.classifier = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.classifier(self.body(x).relu())
+
+
+torch.manual_seed(0)
+model = Net()
+for parameter in model.parameters():
+    parameter.requires_grad = False  # expect: GL107
+model.fc = torch.nn.Linear(8, 5)
+optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
+loss = F.cross_entropy(model(torch.randn(8, 4)), torch.randint(0, 3, (8,)))
+optimizer.zero_grad()
+loss.backward()  # RuntimeError: does not require grad
+optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+import torch.nn.functional as F
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.classifier = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.classifier(self.body(x).relu())
+
+
+torch.manual_seed(0)
+model = Net()
+for parameter in model.parameters():
+    parameter.requires_grad = False
+model.classifier = torch.nn.Linear(8, 5)
+optimizer = torch.optim.SGD(model.classifier.parameters(), lr=0.1)
+loss = F.cross_entropy(model(torch.randn(8, 4)), torch.randint(0, 3, (8,)))
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## What it does not report
+- A frozen body below a head that was added or unfrozen afterwards, adapters, prompts: one trainable leaf is enough.
+- A frozen model whose input is optimised (an adversarial example, an inversion).
+- `module.requires_grad = False`, which freezes nothing (GL516).
+
+## Limits
+Where a loss meets frozen parameters and other cuts, the other cuts are the finding.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Tape
+from gradlint_rules.starved import Starved, Why, starved
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import backward, loss_of, when
+
+SEVERITY = Severity.ERROR
+_HELP = "Unfreeze what is to be trained, or replace it after the freezing, under the name that the forward uses."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The statement that froze all the parameters of a loss."""
+    for found in starved(paths, Why.FROZEN):
+        yield Report(found.at, _message(found), _HELP, found.related, hints=_built(found))
+
+
+def _message(found: Starved) -> str:
+    sink = found.arrival.sink
+    frozen = f"every parameter that {loss_of(sink)} depends on is frozen, and none is unfrozen since"
+    return f"{frozen}{when(found.decisions)}: {backward(sink)} raises"
+
+
+def _built(found: Starved) -> dict[str, str]:
+    """The lines on which the optimizers of this path are made."""
+    made = {optimizer.at.line for optimizer in found.arrival.tape.optimizers() if optimizer.at.path == found.at.path}
+    return {"optimizers": " ".join(map(str, sorted(made)))}
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Unfreezes, before the optimizer is made, the module whose parameters it is given."""
+    lines = {int(line) for line in finding.hints["optimizers"].split()}
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Call(args=[ast.Call(func=ast.Attribute(attr="parameters", value=module)), *_]):
+                if node.lineno in lines:
+                    line = f"{source.operand(module)}.requires_grad_(True)"
+                    return unsafe("Unfreeze what the optimizer holds", (source.before(source.statement(node), line),))
+    raise NoFixError("the optimizer is given no single module")

@@ -1,0 +1,99 @@
+"""# checkpoint-without-gradient (GL110)
+
+Reentrant activation checkpointing is given inputs none of which requires grad, so that nothing inside it is trained.
+
+## What it does
+Reports `torch.utils.checkpoint.checkpoint` with `use_reentrant=True` (still the default where nothing is given) and
+`checkpoint_sequential`, where the tensors among the arguments are plain data or come from frozen layers, while
+parameters inside would train.
+
+## Why it matters
+The reentrant variant runs the forward without recording, and asks its *arguments* whether anything needs a gradient.
+None does, so its result needs none: the parameters inside get no gradient, with no more than a warning. If the loss has
+no other route, the backward raises.
+
+## Example
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+block = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+x = torch.randn(16, 4)
+loss = checkpoint(block, x, use_reentrant=True).pow(2).mean()  # expect: GL110
+optimizer.zero_grad()
+loss.backward()  # RuntimeError: does not require grad
+optimizer.step()
+```
+
+## Use instead
+The variant that records as any forward does:
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+block = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+x = torch.randn(16, 4)
+loss = checkpoint(block, x, use_reentrant=False).pow(2).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert block[0].weight.grad is not None
+```
+
+Where the reentrant variant has to stay, `x.requires_grad_()` before it does (`enable_input_require_grads()` of
+transformers does this to the embeddings).
+
+## What it does not report
+- `use_reentrant=False`.
+- Checkpoints of which an input carries a gradient, or in which nothing is trained.
+- Checkpoints under `no_grad`, and those whose result flows into no loss.
+
+## Limits
+Tensors inside a list or dict argument do not count, as they do not count for PyTorch.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Cut, Tape, Value, ancestors
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.met import met
+from gradlint_rules.starved import is_cut
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import loss_of
+
+SEVERITY = Severity.ERROR
+_HELP = "Pass `use_reentrant=False`, or make the input require grad (`x.requires_grad_()`)."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The checkpoints that cut a route to a loss."""
+    for found in met(paths, _cuts):
+        cause = f"no input of this reentrant checkpoint requires grad{found.condition}"
+        message = f"{cause}: what is trained inside gets no gradient from {loss_of(found.sink)}"
+        yield Report(found.at, message, _HELP, found.related())
+
+
+def _cuts(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    for value in ancestors(arrival.loss):
+        if value.cut is Cut.CHECKPOINT and is_cut(value):
+            yield value.at, value
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Checkpoints without re-entrance, which needs no input with gradient."""
+    call = source.expression(finding.at)
+    if not isinstance(call, ast.Call):
+        raise NoFixError("no call")
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    edit = source.replace(given, "False") if given else source.add_argument(call, "use_reentrant=False")
+    return safe("Checkpoint without re-entrance", (edit,))

@@ -1,0 +1,231 @@
+"""# unused-loss (GL111)
+
+A loss is computed with its graph, at most logged, and never back-propagated.
+
+## What it does
+Reports a loss of a training step that no backward runs through, although an optimizer steps on what it would train:
+where it alone reaches some of these parameters, or is another loss than those that are back-propagated and not a
+measure of the same prediction, or is overwritten before the backward.
+
+## Why it matters
+The term shows in the log and falls or rises by chance. What only it would train stays as it was initialised.
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+body, price, kind = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD([*body.parameters(), *price.parameters(), *kind.parameters()], lr=0.1)
+before = kind.weight.detach().clone()
+for x, y, label in zip(torch.randn(3, 8, 4), torch.randn(3, 8, 1), torch.randint(0, 3, (3, 8))):
+    features = body(x).relu()
+    price_loss = F.mse_loss(price(features), y)
+    kind_loss = F.cross_entropy(kind(features), label)  # expect: GL111
+    optimizer.zero_grad()
+    price_loss.backward()
+    optimizer.step()
+    print(price_loss.item(), kind_loss.item())
+assert torch.equal(kind.weight, before)
+```
+
+## Use instead
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+body, price, kind = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD([*body.parameters(), *price.parameters(), *kind.parameters()], lr=0.1)
+before = kind.weight.detach().clone()
+for x, y, label in zip(torch.randn(3, 8, 4), torch.randn(3, 8, 1), torch.randint(0, 3, (3, 8))):
+    features = body(x).relu()
+    price_loss = F.mse_loss(price(features), y)
+    kind_loss = F.cross_entropy(kind(features), label)
+    optimizer.zero_grad()
+    (price_loss + 0.1 * kind_loss).backward()
+    optimizer.step()
+    print(price_loss.item(), kind_loss.item())
+assert not torch.equal(kind.weight, before)
+```
+
+## What it does not report
+- A loss that is back-propagated on another path, or in another round: a term that a setting switches off.
+- Measures of the prediction that is trained anyway: the absolute error beside the squared one.
+- Losses of an evaluation, and losses that are handed to other code, which can do anything with them.
+
+## Limits
+A loss is what a loss function of torch gives, or what is called one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Severity, Span
+from gradlint.rule import Report
+from gradlint.tape import (
+    Backward,
+    Fact,
+    Kind,
+    ModuleCall,
+    Optimizer,
+    OptimizerStep,
+    Parameter,
+    Tape,
+    TrainMode,
+    Value,
+    ancestors,
+    graph,
+)  # fmt: skip
+from gradlint_rules.held import identities, overlap, reached
+from gradlint_rules.words import calls, listed, places, to_sink
+
+SEVERITY = Severity.WARNING
+FACT = "loss"
+_HELP = "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for the log."
+_MEASURES = re.compile(
+    r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
+)
+_LOGGING = re.compile(r"log|print|write|record|track|append|scalar|update|wandb|meter|metric|report|display|postfix")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unused:
+    """A loss that no backward runs through, and the one that was back-propagated beside it."""
+
+    fact: Fact
+    loss: Value
+    sink: Backward
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every loss of a training step that is never part of what is back-propagated."""
+    if not all(tape.complete for tape in paths):
+        return
+    used = {fact.at for tape in paths for fact in _used(tape)}
+    trained = [parameter for tape in paths for sink in tape.backwards() for parameter in reached(sink)]
+    told: set[Span] = set()
+    for tape in paths:
+        for unused in _unused(tape, used):
+            only = _trained_by_it_alone(unused, tape, trained)
+            if unused.fact.at not in told and (only or _is_forgotten(unused)):
+                told.add(unused.fact.at)
+                yield _report(unused, only)
+
+
+def _report(unused: _Unused, only: Sequence[str]) -> Report:
+    fact = unused.fact
+    name = f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
+    effect = f", and {listed(list(only[:3]))} is trained by nothing else" if only else ""
+    message = f"{name} is never back-propagated{effect}"
+    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, unused.sink.stack), to_sink(unused.sink)))
+
+
+def _losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
+    for event in tape.events:
+        if isinstance(event, Fact) and event.what == FACT and event.value is not None:
+            yield event, event.value
+
+
+def _used(tape: Tape) -> Iterator[Fact]:
+    """The losses that some backward needs, by a gradient or as a number, or that go where they cannot be followed."""
+    needed = {id(value) for sink in tape.backwards() for value in ancestors(sink.value)}
+    given = {id(source) for call in _foreign(tape) for source in ancestors(call)}
+    return (fact for fact, value in _losses(tape) if id(value) in needed or id(value) in given)
+
+
+def _foreign(tape: Tape) -> Iterator[Value]:
+    """What unknown functions gave that are not for logging."""
+    for event in tape.events:
+        if isinstance(event, ModuleCall) and event.result is not None and not _is_logging(event):
+            yield event.result
+
+
+def _is_logging(call: ModuleCall) -> bool:
+    return call.result is None or call.result.op != "call" or bool(_LOGGING.search(call.module.path.lower()))
+
+
+def _unused(tape: Tape, used: set[Span]) -> Iterator[_Unused]:
+    """The losses of training steps that are used on no path; of one within another, the outer one."""
+    modes = {event.order: event.training for event in tape.events if isinstance(event, TrainMode)}
+    found: list[_Unused] = []
+    sinks = [sink for sink in tape.backwards() if sink.sink == "backward"]
+    for fact, value in _losses(tape):
+        training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
+        beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
+        if fact.at not in used and training is not False and beside is not None and _steps_after(tape, beside):
+            found.append(_Unused(fact, value, beside))
+    for unused in found:
+        inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)
+        if not inner:
+            yield unused
+
+
+def _is_within(loss: Value, other: Value) -> bool:
+    return loss.iteration == other.iteration and any(value is loss for value in graph(other))
+
+
+def _steps_after(tape: Tape, sink: Backward) -> list[Optimizer]:
+    later = tape.events[sink.order :]
+    return [event.optimizer for event in later if isinstance(event, OptimizerStep)]
+
+
+def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Parameter]) -> list[str]:
+    """The parameters of optimizers that step, which this loss reaches and no backward does."""
+    held = [one for optimizer in _steps_after(tape, unused.sink) for one in identities(optimizer.parameters)]
+    known = {id(parameter) for parameter in trained}
+    found: dict[str, None] = {}
+    for value in graph(unused.loss):
+        parameter = value.parameter
+        if parameter is None or not value.is_leaf or id(parameter) in known or value.assumed:
+            continue
+        if any(overlap(parameter, one) for one in held) and not any(overlap(parameter, one) for one in trained):
+            owner = parameter.path if parameter.module is None else parameter.module.path
+            found.setdefault(f"`{owner}`")
+    return list(found)
+
+
+def _is_forgotten(unused: _Unused) -> bool:
+    """Whether it is a loss by its name, and not a measure of what the other one is computed from at last."""
+    name = unused.fact.detail or unused.loss.name
+    if not name or _MEASURES.search(name.lower()) or not unused.fact.detail:
+        return False
+    if all(leaf.assumed for leaf in graph(unused.loss) if leaf.is_leaf):
+        return False
+    if unused.fact.order < unused.sink.order and unused.sink.value.name == name:
+        return unused.sink.value is not unused.loss
+    return not _measures(unused.loss, unused.sink.value)
+
+
+def _measures(loss: Value, other: Value) -> bool:
+    """Whether all that `loss` is computed from is what `other` is computed from without parameters in between."""
+    direct = {id(value) for value in _without_parameters(other)}
+    shared = {id(value) for value in graph(other)}
+    frontier: list[Value] = []
+    seen, pending = {id(loss)}, [loss]
+    for value in pending:
+        if id(value) in shared:
+            frontier.append(value)
+            continue
+        for source in value.inputs:
+            if source.requires_grad and id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return all(id(value) in direct for value in frontier)
+
+
+def _without_parameters(loss: Value) -> Iterator[Value]:
+    """The end of a loss's computation: its graph as far as the first operations that take a parameter."""
+    seen, pending = {id(loss)}, [loss]
+    for value in pending:
+        yield value
+        if any(source.kind is Kind.PARAMETER for source in value.inputs):
+            continue
+        for source in value.inputs:
+            if source.requires_grad and id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)

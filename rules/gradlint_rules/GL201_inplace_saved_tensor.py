@@ -1,0 +1,120 @@
+"""# inplace-saved-tensor (GL201)
+
+A tensor that autograd saved for the backward is modified in place before that backward runs.
+
+## What it does
+Knows for every operation what it saves (`exp`, `sigmoid`, `tanh`, `relu` and `softmax` their result; `mul`, `pow`,
+`matmul` and a trainable `Linear` their inputs; `add`, `view`, `cat` and `sum` nothing), follows views and aliases of
+the same memory, and reports the modification that comes between the saving and the backward: `x.op_()`, `x += …`,
+`x[i] = …`, `out=`, `inplace=True`. The report names the operation that saved, as no error message of PyTorch does.
+
+## Why it matters
+The backward raises "one of the variables needed for gradient computation has been modified by an inplace operation",
+and points at neither line.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+weights = layer(torch.randn(2, 4)).softmax(dim=-1)
+weights.masked_fill_(torch.eye(2, 4, dtype=torch.bool), 0.0)  # expect: GL201
+loss = weights.sum()
+optimizer.zero_grad()
+loss.backward()  # RuntimeError: modified by an inplace operation
+optimizer.step()
+```
+
+An augmented assignment is in place, too:
+
+```python
+import torch
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+x = torch.randn(2, 4)
+hidden = layer(x).relu()
+hidden += x  # expect: GL201
+loss = hidden.pow(2).mean()
+optimizer.zero_grad()
+loss.backward()  # RuntimeError: modified by an inplace operation
+optimizer.step()
+```
+
+## Use instead
+The same operation out of place:
+
+```python
+import torch
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+x = torch.randn(2, 4)
+hidden = layer(x).relu()
+hidden = hidden + x
+weights = hidden.softmax(dim=-1)
+weights = weights.masked_fill(torch.eye(2, 4, dtype=torch.bool), 0.0)
+loss = weights.sum()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## What it does not report
+- In-place operations on what nothing saved: `linear(x).add_(r)`, `(x * 2).add_(1)`, `layer_norm(x) += r`, the output
+  of a convolution under `nn.ReLU(inplace=True)`. They are right; `inplace-on-loss-path` (GL205) notes them.
+- A modified `clone()` of what was saved.
+- A saved tensor whose branch is never back-propagated.
+
+## Limits
+Inside activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check: the gradient is
+wrong without an error, and the message says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape
+from gradlint_rules.overwritten import Overwritten, is_step, overwritten
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import backward, bare
+from gradlint_rules.written import out_of_place
+
+SEVERITY = Severity.ERROR
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every write to something saved, but for those of parameters (GL203)."""
+    for found in overwritten(paths, counted=True):
+        if not found.is_parameter and not is_step(found.write.op):
+            yield Report(found.at, _message(found), _help(found), found.related, hints=_written(found))
+
+
+def _message(found: Overwritten) -> str:
+    write = f"{found.saving}, and it is overwritten here{found.condition}"
+    if found.user.checkpointed == "non-reentrant":
+        return f"{write}: nothing checks it inside a checkpoint, and the gradient is silently wrong"
+    return f"{write}: {backward(found.sink)} raises"
+
+
+def _help(found: Overwritten) -> str:
+    if bare(found.write.op) in ("setitem", "index_put"):
+        return "Write into a `clone()`, or build the tensor with `torch.where` or `torch.cat`."
+    return "Use the operation out of place (`x = x + y`, `x = x.masked_fill(…)`), or modify a `clone()`."
+
+
+def _written(found: Overwritten) -> dict[str, str]:
+    """Whether the write goes to a part of a tensor, `x[i] = …`, and not to an item of a list."""
+    return {"of": "part" if bare(found.write.op) in ("setitem", "index_put") else "whole"}
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Does the same out of place, or on a copy."""
+    return unsafe("Leave the saved tensor as it is", out_of_place(finding, source))

@@ -1,0 +1,89 @@
+"""# inplace-on-loss-path (GL205)
+
+An in-place operation on the way to a loss that autograd handles correctly.
+
+## What it does
+Notes each modification in place of a tensor that a loss is computed from, where nothing saved what is overwritten.
+
+## Why it matters
+Nothing is wrong: the gradient is right, and memory is saved. But it is right only as long as no operation before it
+saves its result: put a ReLU in place of the Linear, and the same line raises (`inplace-saved-tensor`, GL201). A
+`note`, for those who look for such lines.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+x = torch.randn(2, 4)
+hidden = layer(x)
+hidden += x  # expect: GL205
+loss = hidden.pow(2).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## Use instead
+There is no need to. Out of place it reads:
+
+```python
+import torch
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+x = torch.randn(2, 4)
+hidden = layer(x) + x
+loss = hidden.pow(2).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## What it does not report
+- Buffers, gradients, indices, targets and whatever else carries no gradient.
+- Modules with `inplace=True`, which say what they do where they are made.
+- What is wrong: GL201 to GL204.
+
+## Limits
+A modification is noted where some path to a backward includes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Severity, Span
+from gradlint.rule import Report
+from gradlint.tape import InPlace, Tape
+from gradlint_rules.overwritten import overwritten
+from gradlint_rules.visited import visited
+from gradlint_rules.words import quoted
+
+SEVERITY = Severity.NOTE
+_HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every harmless write to a value with gradient that a backward runs through."""
+    told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
+    for tape in paths:
+        on_path = {id(value) for sink in tape.backwards() for value in visited(sink)}
+        for event in tape.events:
+            if isinstance(event, InPlace) and id(event.after) in on_path and _is_plain(event, told):
+                told.add(event.write.at)
+                yield Report(event.write.at, _message(event), _HELP)
+
+
+def _is_plain(event: InPlace, told: set[Span]) -> bool:
+    write = event.write
+    is_module = write.op.startswith("torch.nn.") and not write.op.startswith("torch.nn.functional.")
+    is_recorded = event.after is not event.before
+    return is_recorded and write.counted and not event.raises and not is_module and write.at not in told
+
+
+def _message(event: InPlace) -> str:
+    return f"{quoted(event.before)} is modified in place on the way to a loss: autograd handles it"

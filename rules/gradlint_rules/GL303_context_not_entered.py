@@ -1,0 +1,124 @@
+"""# context-not-entered (GL303)
+
+A context manager of torch is made or named, and never entered.
+
+## What it does
+Reports `torch.no_grad()` or `torch.autocast(…)` as a statement of its own, `with torch.no_grad:` without the call,
+`with no_grad() and autocast("cpu"):`, which enters the second only, and a context manager of the program that yields
+one without entering it.
+
+## Why it matters
+The code runs as if the line were not there: in full precision, or recording a graph. `with torch.no_grad:` raises, as
+the class is no context manager.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+x = torch.randn(8, 4)
+torch.no_grad()  # expect: GL303
+prediction = model(x)
+assert prediction.requires_grad
+```
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+x = torch.randn(8, 4)
+with torch.no_grad() and torch.autocast("cpu", dtype=torch.bfloat16):  # expect: GL303
+    prediction = model(x)
+assert prediction.requires_grad
+```
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+with torch.no_grad:  # expect: GL303
+    # TypeError: does not support the context manager protocol
+    prediction = model(torch.randn(8, 4))
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+x = torch.randn(8, 4)
+with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    prediction = model(x)
+assert not prediction.requires_grad
+```
+
+## What it does not report
+- `@torch.no_grad` as a decorator without parentheses, which works.
+- `torch.set_grad_enabled(False)` as a statement, which acts at once: see `grad-mode-leak` (GL301).
+- A context that is stored, returned, or entered later by an `ExitStack`.
+
+## Limits
+What a function of another library does with a context that it is given is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Fact, Tape
+from gradlint_rules.order import calls_of
+from gradlint_rules.uncut import safe, unsafe
+from gradlint_rules.words import calls, places
+
+SEVERITY = Severity.ERROR
+FACT = "context-not-entered"
+_NOT_CALLED = "not-called"
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every context of torch that is thrown away."""
+    told: set[Span] = set()
+    for fact in (event for tape in paths for event in tape.events if isinstance(event, Fact) and event.what == FACT):
+        if fact.at not in told:
+            told.add(fact.at)
+            yield _report(fact)
+
+
+def _report(fact: Fact) -> Report:
+    if fact.detail == _NOT_CALLED:
+        message, advice = f"`{fact.text}` is not called, and the class is no context", f"Write `with {fact.text}():`."
+    else:
+        message = f"this `{fact.detail}` is made and never entered: it has no effect"
+        advice = "Enter it by `with`; two of them by `with a, b:`."
+    return Report(fact.at, message, advice, places(fact.at, *calls(fact.stack, ())))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Calls the class, enters both of two contexts, or puts what follows under a context that stands alone."""
+    node = source.expression(finding.at)
+    if not isinstance(node, ast.Call):
+        return safe("Call it", (source.replace(node, f"{source.text(node)}()"),))
+    outer = next(source.around(node))
+    if isinstance(outer, ast.BoolOp):
+        contexts = ", ".join(source.text(value) for value in outer.values)
+        return unsafe("Enter both", (source.replace(outer, contexts),))
+    statement = source.statement(node)
+    if not isinstance(statement, ast.Expr) or statement.value is not node:
+        raise NoFixError("no statement of its own")
+    block = source.block(statement)
+    covered: list[ast.stmt] = []
+    for other in block[block.index(statement) + 1 :]:
+        if any(True for _ in calls_of(other, "backward", "zero_grad", "step")):
+            break
+        covered.append(other)
+    if not covered:
+        raise NoFixError("nothing is left to cover")
+    wrapped = source.wrap(covered, f"with {source.text(node)}:")
+    return unsafe("Enter it for what follows", (source.remove(statement), wrapped))

@@ -1,0 +1,188 @@
+"""# eval-mode-leak (GL304)
+
+A model is put into eval mode for an evaluation, and the next training step runs in eval mode.
+
+## What it does
+Reports `model.eval()` inside the training loop, or in what the loop calls, that no `model.train()` follows before the
+next training step of this model.
+
+## Why it matters
+Dropout is off and batch normalisation uses and keeps its running statistics: from the second epoch on another model is
+trained, without a word.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+model.train()
+for epoch in range(3):
+    assert model.training == (epoch == 0)
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    model.eval()  # expect: GL304
+    with torch.no_grad():
+        print((model(x) - y).abs().mean().item())
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+for epoch in range(3):
+    model.train()
+    assert model.training
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        print((model(x) - y).abs().mean().item())
+```
+
+## What it does not report
+- Models that are trained in eval mode on purpose, with no evaluation in between: frozen batch normalisation.
+- Teachers and other networks that nothing trains.
+- Models in which nothing differs between the modes: no dropout, no batch normalisation.
+
+## Limits
+A mode that is set to something unknown, such as `model.train(was_training)`, is taken to be right.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Backward, Module, ModuleCall, Tape, TrainMode, graph
+from gradlint_rules.evaluated import back_propagated, mode_of
+from gradlint_rules.held import reached
+from gradlint_rules.order import called_name, nested, receiver, whole_call
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import backward, calls, places
+
+SEVERITY = Severity.WARNING
+_HELP = "Call `train()` at the start of each epoch, and after each evaluation within one."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every `eval()` for an evaluation after which the model is trained in eval mode."""
+    told: set[Span] = set()
+    for tape in paths:
+        for mode, sink in _leaks(tape):
+            if mode.at not in told:
+                told.add(mode.at)
+                yield _report(mode, sink)
+
+
+def _report(mode: TrainMode, sink: Backward) -> Report:
+    message = f"`{mode.text}` leaves the model in eval mode, and {backward(sink)} of the next step trains it so"
+    related = places(mode.at, *calls(mode.stack, sink.stack), Related(sink.at, "the next training step"))
+    return Report(mode.at, message, _HELP, related)
+
+
+def _leaks(tape: Tape) -> Iterator[tuple[TrainMode, Backward]]:
+    trained = back_propagated(tape)
+    modes: list[TrainMode] = []
+    evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
+    used: list[tuple[ModuleCall, TrainMode]] = []  # what the next backward can run through
+    for event in tape.events:
+        if isinstance(event, TrainMode):
+            modes.append(event)
+        elif isinstance(event, ModuleCall):
+            mode = mode_of(event, modes)
+            if mode is not None and mode.training is False and mode.matters:
+                used.append((event, mode))
+                if id(event.result) not in trained:
+                    evaluated.add(id(mode))
+        elif isinstance(event, Backward) and event.sink == "backward":
+            yield from ((mode, event) for mode in _behind(event, used) if id(mode) in evaluated)
+            used = []
+
+
+def _behind(sink: Backward, used: Sequence[tuple[ModuleCall, TrainMode]]) -> Iterator[TrainMode]:
+    """The changes to eval mode, in a loop around this backward, of modules that it trains."""
+    inside = [(call, mode) for call, mode in used if _is_in_loop_of(mode, sink)]
+    if not inside:
+        return
+    run_through = {id(value) for value in graph(sink.value)}
+    owners = [parameter.module for parameter in reached(sink) if parameter.module is not None]
+    for call, mode in inside:
+        if id(call.result) in run_through and any(_is_part(owner, mode.module) for owner in owners):
+            yield mode
+
+
+def _is_in_loop_of(mode: TrainMode, sink: Backward) -> bool:
+    return bool({loop for loop, _ in mode.iteration} & {loop for loop, _ in sink.iteration})
+
+
+def _is_part(owner: Module, module: Module | None) -> bool:
+    return module is not None and owner.is_within(module)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Puts `train()` at the head of the loop that holds both, or behind the call that evaluates."""
+    statement = source.statement(finding.at)
+    call = whole_call(statement)
+    if call is None:
+        raise NoFixError("the call is part of something else")
+    model = receiver(call, source)
+    loops = [outer for outer in nested(statement, source) if isinstance(outer, ast.For | ast.While)]
+    if loops:
+        return unsafe("Train in train mode", _at_the_head(_outermost(loops, finding), model, source))
+    return unsafe("Train in train mode", (_behind_the_call(finding, model, statement, source),))
+
+
+def _outermost(loops: Sequence[ast.For | ast.While], finding: Finding) -> ast.For | ast.While:
+    """The innermost loop that holds the next training step, too."""
+    lines = {related.at.line for related in finding.related if related.at.path == finding.at.path}
+    return next((loop for loop in loops if any(loop.lineno <= n <= (loop.end_lineno or 0) for n in lines)), loops[-1])
+
+
+def _at_the_head(loop: ast.For | ast.While, model: str, source: FixSource) -> tuple[Edit, ...]:
+    block = source.block(loop)
+    before = block[block.index(loop) - 1] if block.index(loop) else None
+    if before is not None and source.text(before) == f"{model}.train()":
+        return source.move_before([before], loop.body[0])
+    return (source.first(loop.body, f"{model}.train()"),)
+
+
+def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: FixSource) -> Edit:
+    """`train()` behind the statement that calls the function in which the model is put into eval mode."""
+    function = source.scope(statement)
+    if isinstance(function, ast.Module):
+        raise NoFixError("the training is not in view")
+    for related in finding.related:
+        if "called from" in related.message and related.at.path == finding.at.path:
+            caller = source.statement(related.at)
+            for call in (node for node in ast.walk(caller) if isinstance(node, ast.Call)):
+                if called_name(call) == function.name and not isinstance(caller, ast.Return):
+                    return source.after(caller, f"{_as_called(model, call, function, source)}.train()")
+    raise NoFixError("no call of it is in view")
+
+
+def _as_called(model: str, call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, source: FixSource) -> str:
+    """What the function calls `model`, by the name that it has where the function is called."""
+    head, dot, rest = model.partition(".")
+    names = [argument.arg for argument in function.args.args]
+    if head not in names:
+        return model
+    is_method = names[0] in ("self", "cls") and isinstance(call.func, ast.Attribute)
+    if is_method and head == names[0]:
+        return f"{receiver(call, source)}{dot}{rest}"
+    given = dict(zip(names[is_method:], call.args, strict=False)) | {k.arg or "": k.value for k in call.keywords}
+    if head not in given:
+        raise NoFixError("the model is not given")
+    return f"{source.operand(given[head])}{dot}{rest}"

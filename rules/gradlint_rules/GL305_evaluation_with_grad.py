@@ -1,0 +1,104 @@
+"""# evaluation-with-grad (GL305)
+
+A validation loop runs the model with grad mode on.
+
+## What it does
+Reports, as a note, a loop that calls a model in eval mode, records a graph for it, and never back-propagates what comes
+out.
+
+## Why it matters
+The graph of every batch is built and thrown away: memory for all activations, and a good part of the time, for nothing.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+model.eval()
+error = 0.0
+for x in torch.randn(3, 8, 4):  # expect: GL305
+    prediction = model(x)
+    assert prediction.grad_fn is not None
+    error += prediction.abs().mean().item()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+model.eval()
+error = 0.0
+with torch.no_grad():
+    for x in torch.randn(3, 8, 4):
+        prediction = model(x)
+        assert prediction.grad_fn is None
+        error += prediction.abs().mean().item()
+```
+
+## What it does not report
+- Models in train mode, and models of which nothing requires grad.
+- Loops whose results are back-propagated, in the loop or after it.
+
+## Limits
+A loop is taken to be an evaluation where the model is in eval mode. A function that is given an unknown model says
+nothing of the mode that its callers are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gradlint.finding import Related, Severity, Span
+from gradlint.rule import Report
+from gradlint.tape import Iteration, ModuleCall, Tape, TrainMode, leaves
+from gradlint_rules.evaluated import back_propagated, calls_in_eval_mode
+from gradlint_rules.words import places
+
+SEVERITY = Severity.NOTE
+_HELP = "Put the loop under `torch.no_grad()` or `torch.inference_mode()`."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every loop that records graphs of a model in eval mode and back-propagates none of them."""
+    silent = {call.at for tape in paths for call, _, is_used in _recorded(tape) if is_used}
+    told: set[Span] = set()
+    for tape in paths:
+        starts = {event.loop: event.at for event in tape.events if isinstance(event, Iteration) and event.begins}
+        for call, mode, _ in _recorded(tape):
+            loop = starts.get(call.iteration[-1][0])
+            if call.at not in silent and loop is not None and loop not in told:
+                told.add(loop)
+                yield _report(loop, call, mode)
+
+
+def _recorded(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode, bool]]:
+    """The calls in loops of models in eval mode that record a graph, and whether that is needed or a backward near.
+
+    Of the calls under one `eval()` the outermost ones: a loop in a model's forward is no evaluation.
+    """
+    trained = back_propagated(tape)
+    training = {loop for sink in tape.backwards() for loop, _ in sink.iteration}
+    calls = list(calls_in_eval_mode(tape))
+    depths: dict[int, int] = {}
+    for call, mode in calls:
+        depths[id(mode)] = min(len(call.iteration), depths.get(id(mode), len(call.iteration)))
+    for call, mode in calls:
+        if call.iteration and len(call.iteration) == depths[id(mode)] and _is_recorded(call):
+            yield call, mode, call.iteration[-1][0] in training or id(call.result) in trained
+
+
+def _is_recorded(call: ModuleCall) -> bool:
+    result = call.result
+    return result is not None and result.requires_grad and not all(leaf.assumed for leaf in leaves(result))
+
+
+def _report(loop: Span, call: ModuleCall, mode: TrainMode) -> Report:
+    at = replace(loop, end_line=loop.line, end_column=loop.column + len("for"))
+    name = mode.module.path if mode.module else call.module.path
+    message = f"the loop records a graph in every round for `{name}`, which is in eval mode, and uses none"
+    related = [Related(call.at, "called here with grad mode on"), Related(mode.at, "put into eval mode here")]
+    return Report(at, message, _HELP, places(at, *related))

@@ -1,0 +1,113 @@
+"""# cuda-only-amp (GL401)
+
+Mixed precision is CUDA's alone, although the code chooses among devices.
+
+## What it does
+Reports `autocast` and `GradScaler` for CUDA (`torch.autocast("cuda")`, `torch.amp.GradScaler()`, whatever comes from
+`torch.cuda.amp`) on a path on which the program runs on the CPU or on MPS: because CUDA is not available, or because
+the user can ask for it.
+
+## Why it matters
+Without CUDA both warn once and switch themselves off, and with CUDA present an autocast for it does nothing for
+tensors that live elsewhere: training runs in full precision, slower and in twice the memory, and nobody asked for it.
+
+The device need not be CUDA. `torch.autocast("cpu")` is there since torch 1.10 (bfloat16; float16 since 2.4),
+`torch.autocast("mps")` since 2.5 (float16; bfloat16 since 2.6). `torch.amp.GradScaler(device)` is there since 2.3 for
+CUDA and the CPU, and its `unscale_` runs on MPS since 2.8. bfloat16 needs no scaler anywhere.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")  # expect: GL401
+with torch.autocast("cuda", dtype=torch.float16):  # expect: GL401
+    loss = model(torch.randn(8, 4).to(device)).pow(2).mean()
+optimizer.zero_grad()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+assert scaler.is_enabled() == torch.cuda.is_available()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
+with torch.autocast(device.type, dtype=torch.float16 if device.type == "cuda" else torch.bfloat16):
+    loss = model(torch.randn(8, 4).to(device)).pow(2).mean()
+optimizer.zero_grad()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+```
+
+## What it does not report
+- What is enabled only on CUDA: `enabled=device.type == "cuda"`, a branch on the device, a `nullcontext()` elsewhere.
+- What is enabled by something that the caller decides, and that can be right about the device.
+- Code that runs on CUDA alone, and code that is never seen to choose.
+
+## Limits
+The device has to be seen: a place that moves the model or the batch, and a choice that this program makes (or an
+argument of its command line whose default or choices name another device).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape
+from gradlint_rules.devices import AMP, CUDA, Amp, Choices, chosen_here, is_about_devices, is_checked
+from gradlint_rules.portable import told_the_device
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import calls, places
+
+SEVERITY = Severity.WARNING
+_HELP = "Give it the device that the code runs on (`device.type`), or enable it on CUDA only."
+_MADE = ("autocast", "GradScaler")
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every autocast and scaler for CUDA that is enabled on a path without it."""
+    choices = Choices.of(paths)
+    told: set[Span] = set()
+    for tape in paths if choices.places else ():
+        elsewhere = choices.without_cuda(tape)
+        for fact in _for_cuda(tape) if elsewhere is not None else ():
+            if elsewhere is not None and fact.at not in told and not is_checked(fact, paths):
+                told.add(fact.at)
+                yield _report(fact, elsewhere)
+
+
+def _for_cuda(tape: Tape) -> Iterator[Fact]:
+    for event in tape.events:
+        if isinstance(event, Fact) and event.what == AMP and _is_on_for_cuda(Amp.read(event)):
+            yield event
+
+
+def _is_on_for_cuda(amp: Amp) -> bool:
+    is_on = amp.enabled != "false" and not is_about_devices(amp.by) and (not amp.by or amp.is_setting)
+    return is_on and amp.device == CUDA and amp.name.endswith(_MADE)
+
+
+def _report(fact: Fact, elsewhere: Fact) -> Report:
+    name = Amp.read(fact).name.rpartition(".")[2]
+    effect = "there this switches itself off" if name == "GradScaler" else "there this does nothing"
+    others = " or ".join(word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown"))
+    message = f"`{name}` is for CUDA alone, and the code can run on {others}: {effect}"
+    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Tells it the device, and enables it on CUDA alone."""
+    return unsafe("Tell it the device", told_the_device(finding, source))

@@ -1,0 +1,107 @@
+"""# missing-scaler-update (GL405)
+
+`scaler.step(optimizer)` is followed by no `scaler.update()` before the next one.
+
+## What it does
+Reports the `scaler.step` after which the same scaler steps the same optimizer again, with no `update` in between.
+
+## Why it matters
+The scaler keeps a state for each optimizer that only `update()` resets: "step() has already been called since the last
+update()". Where the update is skipped in some rounds only, it is the round after that raises.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for x, y in zip(torch.randn(5, 2, 4), torch.randn(5, 2, 1)):
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)  # expect: GL405
+    # RuntimeError: step() has already been called since the last update()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for x, y in zip(torch.randn(5, 2, 4), torch.randn(5, 2, 1)):
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## What it does not report
+- Several optimizers that step between two updates, each once: one `update()` at the end of the round is right.
+- A scaler that is disabled on this path.
+
+## Limits
+A single step with no second one in view needs no update, and is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import OptimizerStep, ScalerUpdate, Tape
+from gradlint_rules.scaling import updated
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import calls, places
+
+SEVERITY = Severity.ERROR
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every step of a scaler that the next one of the same optimizer follows without an update."""
+    told: set[Span] = set()
+    for tape in paths:
+        for first, second in _repeated(tape):
+            if first.at not in told and not _is_gated(first, paths):
+                told.add(first.at)
+                yield _report(first, second)
+
+
+def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep]]:
+    stepped: dict[tuple[int, int], OptimizerStep] = {}
+    for event in tape.events:
+        if isinstance(event, ScalerUpdate):
+            stepped = {key: step for key, step in stepped.items() if step.scaler is not event.scaler}
+        elif isinstance(event, OptimizerStep) and event.scaler is not None and event.scaler.enabled is not False:
+            key = (id(event.scaler), id(event.optimizer))
+            if key in stepped:
+                yield stepped[key], event
+            stepped[key] = event
+
+
+def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
+    """Whether the scaler comes from outside, can be disabled, and is updated on another path."""
+    if step.scaler is None or step.scaler.enabled is not None:
+        return False
+    return any(isinstance(event, ScalerUpdate) for tape in paths for event in tape.events)
+
+
+def _report(first: OptimizerStep, second: OptimizerStep) -> Report:
+    assert first.scaler is not None
+    scaler = first.scaler.name or "scaler"
+    again = "in the next round" if first.at == second.at else f"on line {second.at.line}"
+    message = f"no `{scaler}.update()` follows before the optimizer is stepped again {again}: that step raises"
+    advice = f"Call `{scaler}.update()` once after the steps of a round, also where the round is cut short."
+    related = places(first.at, *calls(first.stack, second.stack), Related(second.at, "stepped again here"))
+    return Report(first.at, message, advice, related)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Updates the scaler right behind its step."""
+    return safe("Update the scaler", updated(finding, source))

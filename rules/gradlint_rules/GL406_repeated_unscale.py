@@ -1,0 +1,114 @@
+"""# repeated-unscale (GL406)
+
+`scaler.unscale_(optimizer)` runs twice between two updates of the scaler.
+
+## What it does
+Reports the second `unscale_` of an optimizer since the last `scaler.update()`: once for each parameter group, or in
+gradient accumulation on every micro-batch. An `unscale_` after the step is the same mistake.
+
+## Why it matters
+Gradients can be divided by the scale once only, so the scaler refuses: "unscale_() has already been called on this
+optimizer since the last update()".
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for window in torch.randn(3, 2, 8, 4):
+    optimizer.zero_grad()
+    for x in window:
+        loss = model(x).pow(2).mean() / 2
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)  # expect: GL406
+        # RuntimeError: unscale_() has already been called on this optimizer
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for window in torch.randn(3, 2, 8, 4):
+    optimizer.zero_grad()
+    for x in window:
+        loss = model(x).pow(2).mean() / 2
+        scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## What it does not report
+- Several optimizers, each unscaled once.
+- A scaler that is disabled on this path.
+
+## Limits
+Where the step is missing an update as well, that is reported alone: see `missing-scaler-update` (GL405).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Event, OptimizerStep, ScalerUpdate, Tape, Unscale
+from gradlint_rules.scaling import unscaled_once
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import calls, places
+
+SEVERITY = Severity.ERROR
+_HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every `unscale_` of what an earlier one has unscaled, or a step in the same round."""
+    told: set[Span] = set()
+    for tape in paths:
+        for first, again in _repeated(tape):
+            if again.at not in told:
+                told.add(again.at)
+                yield _report(first, again)
+
+
+def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
+    done: dict[tuple[int, int], Event] = {}
+    for event in tape.events:
+        match event:
+            case ScalerUpdate(scaler=scaler):
+                done = {key: first for key, first in done.items() if key[0] != id(scaler)}
+            case OptimizerStep(scaler=scaler, optimizer=optimizer) if scaler is not None:
+                done.pop((id(scaler), id(optimizer)), None)
+                if event.scaler is not None and event.scaler.enabled:
+                    done[id(scaler), id(optimizer)] = event
+            case Unscale(scaler=scaler, optimizer=optimizer) if optimizer is not None and scaler.enabled is not False:
+                key = (id(scaler), id(optimizer))
+                first = done.get(key)
+                if isinstance(first, Unscale) or (first is not None and first.iteration == event.iteration):
+                    yield first, event
+                if not isinstance(first, OptimizerStep):
+                    done[key] = event
+
+
+def _report(first: Event, again: Unscale) -> Report:
+    deed = "unscaled" if isinstance(first, Unscale) else "stepped"
+    where = "in the round before" if first.at == again.at else f"on line {first.at.line}"
+    message = f"`{again.text}` raises: the optimizer was {deed} {where}, and no update of the scaler came in between"
+    related = places(again.at, *calls(again.stack, first.stack), Related(first.at, f"{deed} here"))
+    return Report(again.at, message, _HELP, related)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Unscales once."""
+    return unsafe("Unscale once", unscaled_once(finding, source))

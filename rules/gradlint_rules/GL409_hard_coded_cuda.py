@@ -1,0 +1,90 @@
+"""# hard-coded-cuda (GL409)
+
+Something is put on CUDA by name in code that elsewhere chooses its device.
+
+## What it does
+Reports `.cuda()`, `.to("cuda")` and `device="cuda"` on a path on which the program has put other things on the CPU or
+on MPS.
+
+## Why it matters
+Without CUDA the line raises; with it, the operands lie on two devices. It works on the machine of whoever wrote it.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4).to(device), torch.randn(8, 1).cuda()  # expect: GL409
+# AssertionError: Torch not compiled with CUDA enabled
+loss = (model(x) - y).pow(2).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4).to(device), torch.randn(8, 1).to(device)
+loss = (model(x) - y).pow(2).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## What it does not report
+- What stands under a check of the device: `if torch.cuda.is_available():`, `if args.gpu:`.
+- Code that is written for CUDA alone.
+- Autocasts and scalers: see `cuda-only-amp` (GL401).
+
+## Limits
+The other device has to be seen on the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape
+from gradlint_rules.devices import CUDA, Choices, chosen_here, is_checked, placed
+from gradlint_rules.portable import put_on_device
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import calls, places
+
+SEVERITY = Severity.WARNING
+_HELP = "Put it where the rest is: `.to(device)`."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every place that is CUDA on all paths, on a path that runs elsewhere."""
+    choices = Choices.of(paths)
+    told: set[Span] = set()
+    for tape in paths if choices.places else ():
+        elsewhere = choices.without_cuda(tape)
+        for fact in placed(tape) if elsewhere is not None else ():
+            if elsewhere is None or fact.detail != CUDA or fact.at in choices.places or fact.at in told:
+                continue
+            if not is_checked(fact, paths):
+                told.add(fact.at)
+                yield _report(fact, elsewhere)
+
+
+def _report(fact: Fact, elsewhere: Fact) -> Report:
+    others = " or ".join(word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown"))
+    message = f"`{fact.text}` is on CUDA whatever the device is, and the code can run on {others}"
+    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Puts it where the rest is."""
+    return unsafe("Put it on the device", put_on_device(finding, source))

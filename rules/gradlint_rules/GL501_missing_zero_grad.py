@@ -1,0 +1,129 @@
+"""# missing-zero-grad (GL501)
+
+A loop runs backward and step, and nothing clears the gradients in between.
+
+## What it does
+Keeps account of the gradients of each optimizer, and reports the backward that adds to what an earlier step has
+already used.
+
+## Why it matters
+`backward` adds to `.grad`. Without clearing, each step moves along the sum of all gradients since the beginning: the
+effective learning rate grows with every iteration, and training drifts or diverges without an error.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    loss.backward()  # expect: GL501
+    optimizer.step()
+```
+
+Clearing once per epoch is not enough:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x in torch.randn(5, 8, 4):
+        loss = model(x).square().mean()
+        loss.backward()  # expect: GL501
+        optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Clearing in any other way: `model.zero_grad()`, `p.grad = None`, `p.grad.zero_()`, an optimizer over the same
+  parameters,
+  a closure, a helper, a framework.
+- Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes wrong).
+- An optimizer that is handed to code that is not in view.
+
+## Limits
+Where gradients are cleared on some paths and not on others, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, Tape
+from gradlint_rules.accounts import Account, Key, Update, accounts, key
+from gradlint_rules.training import cleared_each_round
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import backward, places
+
+SEVERITY = Severity.ERROR
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
+    found: dict[tuple[Key, Span], tuple[Account, Update, Backward]] = {}
+    sound: set[tuple[Key, Span]] = set()
+    told: set[Span] = set()
+    for account in accounts(paths):
+        if account.optimizer.escapes:
+            continue
+        at = account.optimizer.at
+        again = {(key(sink), at): (account, update, sink) for update in account.updates for sink in _again(update)}
+        found = again | found
+        sound |= {(place, at) for place in _repeated(account)} - again.keys()
+    for place in sorted(found.keys() - sound):
+        if found[place][2].at not in told:
+            told.add(found[place][2].at)
+            yield _report(*found[place])
+
+
+def _again(update: Update) -> list[Backward]:
+    """The fresh gradients of an update that lie on top of used ones of the same loss."""
+    used = {key(sink) for sink in update.stale}
+    return [sink for sink in update.fresh if key(sink) in used]
+
+
+def _repeated(account: Account) -> set[Key]:
+    """The losses that more than one step used."""
+    seen: set[Key] = set()
+    repeated: set[Key] = set()
+    for update in account.updates:
+        fresh = {key(sink) for sink in update.fresh}
+        repeated |= fresh & seen
+        seen |= fresh
+    return repeated
+
+
+def _report(account: Account, update: Update, sink: Backward) -> Report:
+    name = f"`{account.optimizer.name or account.optimizer.cls or 'optimizer'}`"
+    message = f"{backward(sink)} adds to gradients that {name} has used already: nothing clears them between two steps"
+    help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` before this backward, in the same loop."
+    cleared = [Related(event.at, "cleared here, but not before each step") for event in account.clearings[:1]]
+    return Report(
+        sink.at, message, help_, places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
+    )
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Clears the gradients in each round."""
+    return safe("Clear the gradients in each round", cleared_each_round(finding, source))

@@ -1,0 +1,100 @@
+"""# gradients-wiped (GL502)
+
+Gradients are cleared between the backward and the step that should use them.
+
+## What it does
+Reports the clearing after which a step finds no gradient at all, although a backward ran before it.
+
+## Why it matters
+The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss): the model
+never learns, and no error is raised.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.zero_grad()  # expect: GL502
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Gradients that were read, copied or set by hand in between, as gradient surgery and sharpness-aware steps do.
+- Clearing what another model's loss left in these parameters.
+- Clearing on every micro-batch while the step runs on every N-th: that is `accumulation-defeated` (GL505).
+
+## Limits
+A step that finds gradients on another path is not reported: a batch can be skipped on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape
+from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
+from gradlint_rules.training import cleared_before
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import backward, places, to_sink
+
+SEVERITY = Severity.ERROR
+_HELP = "Clear before the backward, or after the step."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every clearing that leaves a step with nothing, where that step never finds a gradient."""
+    told: set[Span] = set()
+    found: list[tuple[Account, Update, Wiped]] = []
+    fed: set[Key] = set()
+    for account in accounts(paths):
+        fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
+        found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
+    for account, update, wiped in found:
+        if key(update.step) not in fed and wiped.clearing.at not in told:
+            told.add(wiped.clearing.at)
+            yield _report(account, update, wiped)
+
+
+def _wiped(update: Update) -> Wiped | None:
+    """The last gradient that was cleared in the round of this step; None where the step finds any."""
+    if update.fresh or update.stale or not update.wiped:
+        return None
+    last = update.wiped[-1]
+    rounds = dict(update.step.iteration)
+    is_here = all(rounds.get(loop, number) == number for loop, number in last.sink.iteration)
+    return last if is_here else None
+
+
+def _report(account: Account, update: Update, wiped: Wiped) -> Report:
+    name = account.optimizer.name or account.optimizer.cls or "optimizer"
+    message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds none"
+    at = wiped.clearing.at
+    return Report(
+        at, message, _HELP, places(at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them"))
+    )
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Clears the gradients before they are computed."""
+    return safe("Clear the gradients before the backward", cleared_before(finding, source))

@@ -1,0 +1,143 @@
+"""# unnormalized-accumulation (GL503)
+
+Gradients are accumulated over N micro-batches, and the loss, a mean, is not divided by N.
+
+## What it does
+Runs the loop until the step comes, and looks at the loss of each micro-batch that it uses: a mean over the micro-batch,
+divided by nothing, in a window of more than one.
+
+## Why it matters
+The gradient is N times as large as that of one large batch. With SGD the learning rate is in effect N times higher;
+with
+clipping, the threshold is. With Adam and its like the scale cancels (then this is a note).
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+batches = torch.randn(12, 8, 4)
+for i, x in enumerate(batches):
+    loss = model(x).square().mean()
+    loss.backward()  # expect: GL503
+    if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+batches = torch.randn(12, 8, 4)
+for i, x in enumerate(batches):
+    loss = model(x).square().mean() / accumulate
+    loss.backward()
+    if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## What it does not report
+- A division anywhere on the way: in the criterion, in a helper, by `scaler.scale(loss / n)`, of the gradients
+  before the step.
+- Losses that are sums: their gradients are meant to add up.
+- Several different losses for one step.
+
+## Limits
+A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown function by its
+name. An
+inner loop counts as accumulation where it runs over parts of a batch (`x.chunk(n)`) or says so (`range(accumulate)`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape
+from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
+from gradlint_rules.training import divided
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.windows import accumulations, is_counted, is_whole_mean
+from gradlint_rules.words import backward, places
+
+SEVERITY = Severity.WARNING
+_HELP = "Divide the loss by the number of micro-batches in the window before its backward."
+_INDIFFERENT = ("Adam", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam", "Adafactor", "Lion", "Rprop", "LAMB")
+_PARTS = re.compile(r"micro|accum|\.chunk\(|\.split\(|torch\.(chunk|split|tensor_split)\(|sub_?batch|mini_?batches")
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every loss that is back-propagated whole in several rounds before one step."""
+    told: set[Span] = set()
+    for account, update, sinks, count in (*_counted(paths), *_inner(paths)):
+        sink = sinks[0]
+        if sink.at in told or not is_whole_mean(sink.value) or _is_divided(account.tape, sinks, update.step):
+            continue
+        told.add(sink.at)
+        yield _report(account, update, sink, count)
+
+
+_Found = tuple[Account, Update, tuple[Backward, ...], str]
+
+
+def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
+    """Windows that a counter closes."""
+    for accumulation in accumulations(paths):
+        if not is_counted(accumulation):
+            continue
+        for window, size in zip(accumulation.windows, accumulation.sizes, strict=True):
+            if size > 1 and len(window.fresh) > 1 and not window.lost:
+                said = f"only when `{accumulation.gate.text}`"
+                yield accumulation.account, window.update, window.fresh, said
+                break
+
+
+def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
+    """Windows that are a loop of their own over micro-batches."""
+    for account in accounts(paths):
+        over = {event.loop: event for event in account.tape.events if isinstance(event, Iteration)}
+        for update in account.updates:
+            for sink in update.fresh:
+                inner = [loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)]
+                same = tuple(other for other in update.fresh if key(other) == key(sink))
+                if inner and len(same) > 1 and inner[-1] in over and _PARTS.search(over[inner[-1]].text):
+                    yield account, update, same, f"after the loop over `{over[inner[-1]].text}`"
+                    break
+
+
+def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> bool:
+    """Whether the gradients themselves are changed between the first of these backwards and the step."""
+    between = tape.events[sinks[0].order : step.order]
+    if any(isinstance(event, InPlace) and is_gradient(event.before) for event in between):
+        return True
+    return any(isinstance(event, Clip) and event.reads_only for event in between)
+
+
+def _report(account: Account, update: Update, sink: Backward, count: str) -> Report:
+    optimizer = account.optimizer
+    name = optimizer.name or optimizer.cls or "optimizer"
+    clips = any(clipped.clip.order < update.step.order for clipped in account.clips)
+    scale_cancels = any(word in optimizer.cls for word in _INDIFFERENT) and not clips
+    message = (
+        f"{backward(sink)} adds the whole loss of each micro-batch, but `{name}` steps {count}: "
+        "the gradient is as many times too large as the window has micro-batches"
+    )
+    severity = Severity.NOTE if scale_cancels else None
+    step = Related(update.step.at, "the step that uses their sum")
+    return Report(sink.at, message, _HELP, places(sink.at, step), severity)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Divides the loss by the number of micro-batches."""
+    return unsafe("Divide the loss by the window", divided(finding, source))

@@ -1,0 +1,124 @@
+"""# dropped-tail (GL504)
+
+The step runs on every N-th micro-batch, and nothing steps for the remainder.
+
+## What it does
+Runs the loop over a number of batches that N does not divide, and looks what becomes of the gradients that are left at
+its end. Reports the condition of the step.
+
+## Why it matters
+What is left is either cleared, so that these batches never train the model, or it leaks into the first update of
+the next
+epoch, which is then made of more than N micro-batches.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+for epoch in range(2):
+    for i, x in enumerate(torch.randn(10, 8, 4)):
+        loss = model(x).square().mean() / accumulate
+        loss.backward()
+        if (i + 1) % accumulate == 0:  # expect: GL504
+            optimizer.step()
+            optimizer.zero_grad()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+for epoch in range(2):
+    batches = torch.randn(10, 8, 4)
+    for i, x in enumerate(batches):
+        loss = model(x).square().mean() / accumulate
+        loss.backward()
+        if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+            optimizer.step()
+            optimizer.zero_grad()
+```
+
+## What it does not report
+- A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length that N divides.
+- A step behind the loop that uses what is left.
+- Loops without an end, and loops that are left by `break`.
+
+## Limits
+Dividing the shorter last window by N is not reported: it is what Lightning and Accelerate do, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, End, Fact, Tape
+from gradlint_rules.training import with_the_rest
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.windows import Accumulation, Leftover, accumulations, continues, is_counted, leftover
+from gradlint_rules.words import places, to_sink
+
+SEVERITY = Severity.WARNING
+_HELP = "Step for the last batch, too: `if (i + 1) % n == 0 or i + 1 == len(loader):`."
+_FROM_ZERO = re.compile(r"not \(?[\w.]+ % [\w.]+\)?|[\w.]+ % [\w.]+ == 0")
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every condition of a step behind which gradients are left over, on every path that comes to it."""
+    found: dict[Span, Report] = {}
+    flushed: set[Span] = set()
+    for accumulation in accumulations(paths):
+        if not is_counted(accumulation) or max(accumulation.sizes) < 2 or _comes_out_even(accumulation.tape):
+            continue
+        if continues(accumulation):
+            flushed.add(accumulation.gate.at)
+        left = leftover(accumulation)
+        if left is not None:
+            found.setdefault(accumulation.gate.at, _report(left))
+        elif accumulation.is_early and _FROM_ZERO.fullmatch(accumulation.gate.text):
+            found.setdefault(
+                accumulation.gate.at, _report(Leftover(accumulation, accumulation.sinks[-1:], accumulation.sinks[0]))
+            )
+        elif _was_run_out(accumulation):
+            flushed.add(accumulation.gate.at)
+    yield from (found[at] for at in sorted(found.keys() - flushed))
+
+
+def _comes_out_even(tape: Tape) -> bool:
+    """Whether the program makes sure that there is no remainder: it asserts so, or raises."""
+    asserted = [event.text for event in tape.events if isinstance(event, Fact) and event.what == "asserted"]
+    return any("%" in text for text in (*asserted, *(decision.text for decision in tape.decisions)))
+
+
+def _was_run_out(accumulation: Accumulation) -> bool:
+    """Whether gradients were left over at the end of the loop, and a step behind it used them, or a last one in it."""
+    return accumulation.sizes[-1] < max(accumulation.sizes)
+
+
+def _report(left: Leftover) -> Report:
+    gate = left.accumulation.gate
+    sink = left.sinks[0]
+    if isinstance(left.then, Backward):
+        fate = "they leak into the first update of the next epoch"
+    elif isinstance(left.then, End):
+        fate = "they are lost"
+    else:
+        fate = "they are cleared unused"
+    message = f"no step follows the last micro-batches when `{gate.text}` does not hold at the end of the loop: {fate}"
+    then = [Related(left.then.at, "cleared here")] if not isinstance(left.then, Backward | End) else []
+    return Report(gate.at, message, _HELP, places(gate.at, *then, to_sink(sink)))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Lets the step through at the end of the data, too."""
+    return unsafe("Step for the rest, too", with_the_rest(finding, source))

@@ -1,0 +1,103 @@
+"""# accumulation-defeated (GL505)
+
+Gradients are cleared on every micro-batch while the step runs on every N-th.
+
+## What it does
+Runs the loop until the step has come, and reports the clearing that threw away gradients of the same loss on the way.
+
+## Why it matters
+Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown away, and the
+effective learning rate is N times too small.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+batches = torch.randn(12, 8, 4)
+for i, x in enumerate(batches):
+    optimizer.zero_grad()  # expect: GL505
+    loss = model(x).square().mean() / accumulate
+    loss.backward()
+    if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+        optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+batches = torch.randn(12, 8, 4)
+optimizer.zero_grad()
+for i, x in enumerate(batches):
+    loss = model(x).square().mean() / accumulate
+    loss.backward()
+    if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## What it does not report
+- Updates that come less often on purpose: a policy that is updated every second step has a loss and a clearing of
+  its own.
+- Steps that are skipped because of what the batch holds.
+
+## Limits
+The counter must be one that the analysis can follow: it starts from a number that is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Event, Tape
+from gradlint_rules.training import cleared_with_the_step
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.windows import Accumulation, accumulations, is_counted
+from gradlint_rules.words import backward, places, to_sink
+
+SEVERITY = Severity.ERROR
+_HELP = "Clear right after the step, under the same condition."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every clearing within a window that a step then uses."""
+    told: set[Span] = set()
+    for accumulation in accumulations(paths):
+        clearing = _defeat(accumulation)
+        if clearing is not None and clearing.at not in told:
+            told.add(clearing.at)
+            yield _report(accumulation, clearing)
+
+
+def _defeat(accumulation: Accumulation) -> Event | None:
+    """What cleared gradients of earlier rounds, in a window whose last round is used."""
+    if not is_counted(accumulation):
+        return None
+    lost = [clearing for window in accumulation.windows if window.fresh for _, clearing in window.lost]
+    return lost[0] if lost else None
+
+
+def _report(accumulation: Accumulation, clearing: Event) -> Report:
+    step = accumulation.windows[0].update.step
+    name = accumulation.account.optimizer.name or accumulation.account.optimizer.cls or "optimizer"
+    sink = accumulation.sinks[0]
+    message = (
+        f"gradients are cleared on every micro-batch, but `{name}` steps only when `{accumulation.gate.text}`: "
+        f"of {backward(sink)}, only the last one counts"
+    )
+    return Report(clearing.at, message, _HELP, places(clearing.at, to_sink(sink), Related(step.at, "the step")))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Clears the gradients where they have been used."""
+    return unsafe("Clear the gradients with the step", cleared_with_the_step(finding, source))

@@ -1,0 +1,95 @@
+"""# accumulation-off-by-one (GL506)
+
+`i % N == 0` with `i` counted from 0: the first step comes after one micro-batch.
+
+## What it does
+Runs the loop, and reports the condition of the step where the first window holds one micro-batch and the next ones
+hold N.
+
+## Why it matters
+The first update of every epoch is made of a single micro-batch that was divided by N, and all later windows are
+shifted:
+what follows the last one is left over.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+batches = torch.randn(12, 8, 4)
+for i, x in enumerate(batches):
+    loss = model(x).square().mean() / accumulate
+    loss.backward()
+    if i % accumulate == 0 or i + 1 == len(batches):  # expect: GL506
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+batches = torch.randn(12, 8, 4)
+for i, x in enumerate(batches):
+    loss = model(x).square().mean() / accumulate
+    loss.backward()
+    if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+Or count from 1: `enumerate(batches, 1)`.
+
+## What it does not report
+- Counters that start from 1.
+- Updates that come less often on purpose, whose backward is under the same condition.
+
+## Limits
+The counter must start from a number that is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape
+from gradlint_rules.training import counted_from_one
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.windows import Accumulation, accumulations, is_counted
+from gradlint_rules.words import places, to_sink
+
+SEVERITY = Severity.WARNING
+_HELP = "Count from 1: `if (i + 1) % n == 0:`."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every condition that lets the first micro-batch through alone."""
+    told: set[Span] = set()
+    for accumulation in accumulations(paths):
+        gate = accumulation.gate
+        if gate.at not in told and is_counted(accumulation) and accumulation.is_early:
+            told.add(gate.at)
+            yield _report(accumulation)
+
+
+def _report(accumulation: Accumulation) -> Report:
+    gate, step = accumulation.gate, accumulation.windows[0].update.step
+    message = (
+        f"`{gate.text}` holds for the first micro-batch already: the first update is made of one, the next of several"
+    )
+    related = Related(step.at, "steps after the first micro-batch")
+    return Report(gate.at, message, _HELP, places(gate.at, related, to_sink(accumulation.sinks[0])))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Counts the micro-batches from one."""
+    return unsafe("Count from one", counted_from_one(finding, source))

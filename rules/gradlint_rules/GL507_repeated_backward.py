@@ -1,0 +1,163 @@
+"""# repeated-backward (GL507)
+
+A graph that a backward has already freed is back-propagated again.
+
+## What it does
+Reports the second backward through a part of a graph that saved tensors, where the first one did not retain it: two
+losses that share a forward and are back-propagated one after the other, one loss twice, or a state that is carried
+from one iteration into the next without `detach()`.
+
+## Why it matters
+A backward frees what the graph saved, and the next one raises: "Trying to backward through the graph a second time".
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+body, depth, normal = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD([*body.parameters(), *depth.parameters(), *normal.parameters()], lr=0.1)
+features = body(torch.randn(16, 4)).relu()
+depth_loss = depth(features).pow(2).mean()
+normal_loss = normal(features).pow(2).mean()
+optimizer.zero_grad()
+depth_loss.backward()
+normal_loss.backward()  # expect: GL507
+# RuntimeError: backward through the graph a second time
+optimizer.step()
+```
+
+A recurrent state that takes its history along:
+
+```python
+import torch
+
+torch.manual_seed(0)
+cell = torch.nn.GRUCell(4, 8)
+optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+state = torch.zeros(2, 8)
+for chunk in torch.randn(3, 2, 4):
+    state = cell(chunk, state)
+    loss = state.pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()  # expect: GL507
+    # RuntimeError: backward through the graph a second time
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+body, depth, normal = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD([*body.parameters(), *depth.parameters(), *normal.parameters()], lr=0.1)
+features = body(torch.randn(16, 4)).relu()
+depth_loss = depth(features).pow(2).mean()
+normal_loss = normal(features).pow(2).mean()
+optimizer.zero_grad()
+(depth_loss + normal_loss).backward()
+optimizer.step()
+```
+
+```python
+import torch
+
+torch.manual_seed(0)
+cell = torch.nn.GRUCell(4, 8)
+optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+state = torch.zeros(2, 8)
+for chunk in torch.randn(3, 2, 4):
+    state = cell(chunk, state.detach())
+    loss = state.pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Backwards with `retain_graph=True` or `create_graph=True` before.
+- A shared part that saved nothing, such as `add`, `view`, `cat`, `sum`: nothing was freed.
+- Losses that share parameters and no activations.
+
+## Limits
+`retain_graph=True` makes the carried state run, but then its graph grows with every step: see `graph-retention`
+(GL508).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, Tape, Value, graph
+from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.training import carried_detached, joined_backwards
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.visited import backwards
+from gradlint_rules.words import backward, maker, places, when
+
+SEVERITY = Severity.ERROR
+
+_Freed = tuple[Arrival, Value, Backward]
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every backward through what an earlier one freed."""
+    freed = {id(sink): (value, first) for tape in paths for sink, value, first in _repeated(tape)}
+    told: set[Span] = set()
+    for at_sink in arrivals(paths):
+        again = [(arrival, *freed[id(arrival.sink)]) for arrival in at_sink if id(arrival.sink) in freed]
+        if again and again[0][0].sink.at not in told:
+            told.add(again[0][0].sink.at)
+            rivals = [arrival for arrival in at_sink if id(arrival.sink) not in freed]
+            yield _report(again[0], rivals)
+
+
+def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
+    arrival, value, first = freed
+    sink = arrival.sink
+    condition = when(conditions(arrival, [rival for rival in rivals if rival.tape is not arrival.tape], sink.at))
+    shared = f"through {maker(value)} on line {value.at.line}, which"
+    if first.at == sink.at:
+        message = f"{backward(sink)} runs {shared} the same backward freed in the round before{condition}: it raises"
+        advice = "Detach what is carried from one round into the next: `state = state.detach()`."
+    else:
+        message = f"{backward(sink)} runs {shared} {backward(first)} has freed{condition}: it raises"
+        advice = "Add the losses and run one backward, or keep the graph of the first with `retain_graph=True`."
+    met = [Related(value.at, "computed here, and part of both graphs"), Related(first.at, "freed by this backward")]
+    return Report(sink.at, message, advice, places(sink.at, *met), hints=_carried(sink, first))
+
+
+def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
+    """Each backward that meets freed values: it, the latest of these, and the backward that freed it."""
+    for sink, values, freed_by in backwards(tape):
+        again = next((value for value in values if id(value) in freed_by), None)
+        if again is not None:
+            yield sink, again, freed_by[id(again)]
+
+
+def _carried(sink: Backward, first: Backward) -> dict[str, str]:
+    """The names of what one round took over from an earlier one, where the same backward runs in both."""
+    if sink.at != first.at:
+        return {"carried": "", "again": ""}
+    now = dict(sink.iteration)
+    names = {
+        source.name.rpartition(".")[2]
+        for value in graph(sink.value)
+        for source in value.inputs
+        if source.requires_grad and not source.is_leaf and _is_earlier(source, now) and not _is_earlier(value, now)
+    }
+    return {"carried": " ".join(sorted(names - {""})), "again": "yes"}
+
+
+def _is_earlier(value: Value, now: dict[int, int]) -> bool:
+    return any(loop in now and number < now[loop] for loop, number in value.iteration) or not value.iteration
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Detaches what is carried from round to round, or runs one backward for both losses."""
+    if finding.hints["again"]:
+        return unsafe("Detach what is carried on", carried_detached(finding, source))
+    return unsafe("Run one backward", joined_backwards(finding, source))

@@ -1,0 +1,150 @@
+"""# graph-retention (GL508)
+
+A value with gradient is kept beyond its iteration, and its graph with it: memory grows with every step.
+
+## What it does
+Reports the accumulation, `total += loss`, `losses.append(loss)`, a replay buffer of outputs, a state carried along
+with `retain_graph=True`, where the kept value still has its graph.
+
+## Why it matters
+A tensor keeps the graph it came from, and the graph keeps activations and outputs. A running total of losses holds
+every graph of the epoch. Memory grows slowly, and the crash comes late and elsewhere.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for x, y in zip(torch.randn(5, 2, 4), torch.randn(5, 2, 1)):
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss  # expect: GL508
+assert total.grad_fn is not None
+```
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for x, y in zip(torch.randn(5, 2, 4), torch.randn(5, 2, 1)):
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss)  # expect: GL508
+assert all(loss.grad_fn is not None for loss in losses)
+```
+
+## Use instead
+`loss.item()` for a number, `loss.detach()` where waiting for the device in every step costs too much:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total, losses = 0.0, []
+for x, y in zip(torch.randn(5, 2, 4), torch.randn(5, 2, 1)):
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    losses.append(loss.detach())
+assert all(loss.grad_fn is None for loss in losses)
+```
+
+## What it does not report
+- What a later backward needs: log-probabilities of an episode, the terms of a loss that is summed in a loop and
+  back-propagated after it.
+- What is detached, or made under `no_grad`.
+- Lists that end with the iteration.
+
+## Limits
+Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Kept, Tape, Value, graph
+from gradlint_rules.training import kept_detached
+from gradlint_rules.uncut import safe
+from gradlint_rules.visited import visited
+from gradlint_rules.words import calls, places, quoted
+
+SEVERITY = Severity.WARNING
+_HOW = {"append": "puts {} into a list", "sum": "adds {} to a total", "state": "carries {} into the next iteration"}
+_HELP = "Keep `.item()` or `.detach()` of it."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Everything kept with its graph that no later backward needs."""
+    told: set[Span] = set()
+    needed = {event.at for tape in paths for event in _kept(tape) if _is_needed(event, tape)}
+    vague = {id(event) for tape in paths for event in _vague(list(_kept(tape)))}
+    for tape in paths:
+        graphs = {id(value) for sink in tape.backwards() for value in visited(sink) if not value.is_leaf}
+        for event in _kept(tape):
+            if event.at in told | needed or id(event) in vague:
+                continue
+            if not event.value.requires_grad or not _is_certain(event.value, graphs):
+                continue
+            told.add(event.at)
+            hints = {"kept": event.value.title}
+            yield Report(event.at, _message(event), _HELP, places(event.at, *calls(event.stack, ())), hints=hints)
+
+
+def _message(event: Kept) -> str:
+    deed = _HOW.get(event.how, "keeps {}").format(quoted(event.value))
+    return f"this {deed} together with its graph: memory grows with every iteration"
+
+
+def _kept(tape: Tape) -> Iterator[Kept]:
+    return (event for event in tape.events if isinstance(event, Kept))
+
+
+def _vague(events: Sequence[Kept]) -> Iterator[Kept]:
+    """What is said to be kept where it was made, although the place that keeps it is known as well."""
+    placed = {id(event.value) for event in events if event.at != event.value.at}
+    return (event for event in events if event.at == event.value.at and id(event.value) in placed)
+
+
+def _is_needed(event: Kept, tape: Tape) -> bool:
+    """Whether a backward of a later round, or after the loop, runs through what was kept, and is done with it then."""
+    later = (sink for sink in tape.backwards() if sink.order > event.order and not sink.retain_graph)
+    elsewhere = (sink for sink in later if sink.iteration[: len(event.iteration)] != event.iteration)
+    return any(value is event.value for sink in elsewhere for value in graph(sink.value))
+
+
+def _is_certain(value: Value, graphs: set[int]) -> bool:
+    """Whether the gradient is more than assumed: a backward runs through the same operations.
+
+    That one part of a result carries gradient (the loss) says nothing of another (how many samples there were).
+    """
+    pending, seen = [value], {id(value)}
+    for source in pending:
+        if id(source) in graphs:
+            return True
+        for below in source.inputs if source.op != "part" else ():
+            if below.requires_grad and id(below) not in seen:
+                seen.add(id(below))
+                pending.append(below)
+    return False
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Keeps the value without its graph."""
+    return safe("Keep it without its graph", kept_detached(finding, source))

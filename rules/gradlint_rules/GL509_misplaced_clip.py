@@ -1,0 +1,100 @@
+"""# misplaced-clip (GL509)
+
+Gradients are clipped after the step, or before the backward.
+
+## What it does
+Reports a clipping that never meets gradients which a later step will use.
+
+## Why it matters
+The step uses the gradients as they are: the protection against large ones that the code seems to have is not there.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = 50 * model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # expect: GL509
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = 50 * model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+```
+
+## What it does not report
+- Clipping on every micro-batch of a window.
+- Measuring: `clip_grad_norm_(parameters, float("inf"))` changes nothing.
+- Clipping parameters (not gradients) after the step, as Wasserstein critics do.
+
+## Limits
+A clipping of parameters that no optimizer in view holds is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape
+from gradlint_rules.accounts import Account, Clipped, Key, accounts, key
+from gradlint_rules.training import clipped_between
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import places
+
+SEVERITY = Severity.ERROR
+_HELP = "Clip between the backward and the step."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every clipping that finds nothing to clip wherever it runs."""
+    found: dict[Key, tuple[Account, Clipped]] = {}
+    sound: set[Key] = set()
+    for account in accounts(paths):
+        if not account.updates or not account.backwards:
+            continue
+        for clipped in account.clips:
+            if clipped.fresh:
+                sound.add(key(clipped.clip))
+            elif _is_misplaced(account, clipped):
+                found.setdefault(key(clipped.clip), (account, clipped))
+    for place in sorted(found.keys() - sound):
+        yield _report(*found[place])
+
+
+def _is_misplaced(account: Account, clipped: Clipped) -> bool:
+    """Whether the backward and the step of its round stand on the same side of it."""
+    if clipped.clip.exhausted or not clipped.clip.iteration:
+        return False
+    mine = clipped.clip.iteration
+    return any(update.step.iteration[: len(mine)] == mine and update.fresh for update in account.updates)
+
+
+def _report(account: Account, clipped: Clipped) -> Report:
+    where = "after the step has used them" if clipped.after_step else "before the backward has computed them"
+    name = account.optimizer.name or account.optimizer.cls or "optimizer"
+    message = f"gradients are clipped {where}: `{name}` steps with gradients of any size"
+    step = next(update.step for update in account.updates)
+    return Report(clipped.clip.at, message, _HELP, places(clipped.clip.at, Related(step.at, "the step")))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Clips between the backward and the step."""
+    return safe("Clip between the backward and the step", clipped_between(finding, source))

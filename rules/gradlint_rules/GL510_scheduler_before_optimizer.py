@@ -1,0 +1,114 @@
+"""# scheduler-before-optimizer (GL510)
+
+The learning-rate scheduler steps before the optimizer's first step.
+
+## What it does
+Reports the scheduler's step where, on every path that comes to it, its optimizer has not stepped yet and does so later.
+
+## Why it matters
+The first value of the schedule is skipped, and all others come one step too early. PyTorch warns: "Detected call of
+`lr_scheduler.step()` before `optimizer.step()`".
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+for epoch in range(3):
+    scheduler.step()  # expect: GL510
+    for x in torch.randn(4, 8, 4):
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+for epoch in range(3):
+    for x in torch.randn(4, 8, 4):
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+```
+
+## What it does not report
+- `if epoch > 0: scheduler.step()` at the top of an epoch.
+- `ReduceLROnPlateau` and `CosineAnnealingWarmRestarts`, which may be stepped at any time.
+- Winding a schedule forward before training is resumed.
+
+## Limits
+In a function that is given its optimizer and scheduler, both must step in the same round of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.rule import FixSource, Report
+from gradlint.tape import OptimizerStep, SchedulerStep, Tape
+from gradlint_rules.accounts import Key, key
+from gradlint_rules.training import scheduled_after
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import places
+
+SEVERITY = Severity.WARNING
+_HELP = "Call it after the optimizer's step: at the end of the batch, or of the epoch."
+_AT_ANY_TIME = ("ReduceLROnPlateau", "CosineAnnealingWarmRestarts", "SWALR")
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every scheduler step that comes before the first step of its optimizer, on all the paths that come to it."""
+    found: dict[Key, tuple[SchedulerStep, OptimizerStep]] = {}
+    sound: set[Key] = set()
+    for tape in paths:
+        seen: set[Key] = set()
+        for event in tape.events:
+            if isinstance(event, SchedulerStep) and key(event) not in seen:
+                seen.add(key(event))
+                later = _first_step(event, tape)
+                if later is None or later.order < event.order:
+                    sound.add(key(event))
+                else:
+                    found.setdefault(key(event), (event, later))
+    for place in sorted(found.keys() - sound):
+        yield _report(*found[place])
+
+
+def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
+    """The first step of the optimizer that this scheduler steers, where the two steps share a loop."""
+    scheduler = event.scheduler
+    if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration:
+        return None
+    steps = [step for step in tape.events if isinstance(step, OptimizerStep)]
+    if scheduler.optimizer is not None:
+        mine = [step for step in steps if step.optimizer is scheduler.optimizer]
+    else:
+        mine = steps if len({id(step.optimizer) for step in steps}) == 1 else []
+    shared = [step for step in mine if step.iteration[: len(event.iteration)] == event.iteration]
+    return mine[0] if shared and mine else None
+
+
+def _report(event: SchedulerStep, step: OptimizerStep) -> Report:
+    name = event.scheduler.name or "the scheduler"
+    message = f"`{name}` steps before the optimizer's first step: the first value of the schedule is skipped"
+    return Report(
+        event.at, message, _HELP, places(event.at, Related(step.at, "the optimizer's first step comes later"))
+    )
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Steps the scheduler after the optimizer."""
+    return safe("Step the scheduler after the optimizer", scheduled_after(finding, source))

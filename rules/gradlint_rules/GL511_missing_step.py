@@ -1,0 +1,150 @@
+"""# missing-step (GL511)
+
+A loop runs backward and clears the gradients, but nothing steps.
+
+## What it does
+Reports the backward in a loop that clears the gradients of an optimizer in every round and never uses them, on no path;
+or the `loss.backward` that is written without parentheses.
+
+## Why it matters
+The gradients are computed and thrown away: the model stays as it was initialised, and no error is raised.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()  # expect: GL511
+    optimizer.step
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Gradients that are read, set or clipped, or whose parameters are updated by hand.
+- Gradients of inputs: adversarial examples, inversion, saliency.
+- A loss that is computed and never back-propagated: that is `unused-loss` (GL111).
+- An optimizer that is handed to code that is not in view.
+
+## Limits
+Steps taken by hooks are not seen; such code rarely clears by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, Clip, Event, Fact, InPlace, Kind, OptimizerStep, Tape, Value, ZeroGrad
+from gradlint_rules.accounts import Account, accounts, key
+from gradlint_rules.training import stepped
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import backward, places
+
+SEVERITY = Severity.ERROR
+_COMPARES = re.compile(r"[<>%]|== *\d")
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every backward whose gradients are cleared round after round, and that no step ever uses."""
+    told: set[Span] = set()
+    if any(_uses_gradients(tape) for tape in paths) or _hides_code(paths):
+        return
+    steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
+    stepped = {step.optimizer.at for step in steps}
+    for account in accounts(paths):
+        if account.updates or account.optimizer.escapes or account.optimizer.at in stepped:
+            continue
+        for sink, clearing in _idle(account):
+            if sink.at not in told:
+                told.add(sink.at)
+                yield _report(account, sink, clearing)
+    for tape in paths:
+        for fact in tape.events:
+            if _is_named_alone(fact) and fact.at not in told and tape.optimizers():
+                told.add(fact.at)
+                message = f"`{fact.text}` is not called: nothing is back-propagated"
+                yield Report(fact.at, message, f"Write `{fact.text}()`.")
+
+
+def _hides_code(paths: Sequence[Tape]) -> bool:
+    """Whether a comparison with a counter always goes the same way here: what it leads to was not run."""
+    sides: dict[Span, set[str]] = {}
+    for tape in paths:
+        for event in tape.events:
+            if isinstance(event, Fact) and event.what == "branch" and _COMPARES.search(event.text):
+                sides.setdefault(event.at, set()).add(event.detail)
+    return any(side == {"false"} for side in sides.values())
+
+
+def _is_named_alone(event: Event) -> bool:
+    """Whether a backward is named as a statement, and not called."""
+    return isinstance(event, Fact) and event.what == "not-called" and event.detail == "backward"
+
+
+def _uses_gradients(tape: Tape) -> bool:
+    """Whether gradients are read, set or clipped here, or parameters written by hand."""
+    for event in tape.events:
+        if isinstance(event, Clip) or (isinstance(event, Fact) and event.what == "gradient-set"):
+            return True
+        if isinstance(event, InPlace) and event.before.kind is Kind.PARAMETER and _is_in_loop(event):
+            return True
+    return False
+
+
+def _is_in_loop(event: Event) -> bool:
+    return bool(event.iteration)
+
+
+def _idle(account: Account) -> Iterator[tuple[Backward, ZeroGrad]]:
+    """Backwards that come again in a later round of a loop in which their gradients are cleared."""
+    seen: dict[object, Backward] = {}
+    for sink in account.backwards:
+        first = seen.setdefault(key(sink), sink)
+        if first is sink or not _trains(account, sink.value):
+            continue
+        for event in account.clearings:
+            if (
+                isinstance(event, ZeroGrad)
+                and event.optimizer is account.optimizer
+                and first.order < event.order < sink.order
+            ):
+                yield first, event
+                break
+
+
+def _trains(account: Account, loss: Value) -> bool:
+    return bool(account.optimizer.parameters) or not account.optimizer.complete
+
+
+def _report(account: Account, sink: Backward, clearing: ZeroGrad) -> Report:
+    name = account.optimizer.name or account.optimizer.cls or "optimizer"
+    message = (
+        f"the gradients of {backward(sink)} are cleared in every round, and `{name}` never steps: nothing is trained"
+    )
+    related = Related(clearing.at, "cleared here")
+    return Report(sink.at, message, f"Call `{name}.step()` after the backward.", places(sink.at, related))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Steps."""
+    return unsafe("Step", stepped(finding, source))

@@ -1,0 +1,86 @@
+"""# exhausted-parameters (GL512)
+
+One `parameters()` generator is consumed twice: the second user gets nothing.
+
+## What it does
+Reports the second use of a generator that held parameters and has been used up.
+
+## Why it matters
+An optimizer raises "got an empty parameter list", but `clip_grad_norm_`, a loop that freezes, a sum or a penalty
+silently do
+nothing.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+parameters = model.parameters()
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = 50 * model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(parameters, 1.0)  # expect: GL512
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+parameters = list(model.parameters())
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = 50 * model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    optimizer.step()
+```
+
+## What it does not report
+- Lists and tuples of parameters, and a new call of `parameters()` for each user.
+- Generators of anything but parameters.
+
+## Limits
+A generator that is used up in code out of view counts as fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape
+from gradlint_rules.structure import as_list
+from gradlint_rules.uncut import safe
+from gradlint_rules.words import places
+
+SEVERITY = Severity.ERROR
+_HELP = "Keep the parameters in a list: `list(model.parameters())`."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every use of a generator of parameters that is empty by then."""
+    told: set[Span] = set()
+    for tape in paths:
+        for fact in tape.events:
+            if isinstance(fact, Fact) and fact.what == "exhausted" and fact.at not in told:
+                told.add(fact.at)
+                before = [Related(at, message) for at, message in fact.related]
+                yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
+
+
+def _message(fact: Fact) -> str:
+    line = f" on line {fact.related[0][0].line}" if fact.related else ""
+    return f"the generator of parameters is used up{line}: `{fact.text}` gets none"
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Keeps the parameters in a list."""
+    return safe("Keep the parameters in a list", as_list(finding, source))

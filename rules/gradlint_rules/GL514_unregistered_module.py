@@ -1,0 +1,124 @@
+"""# unregistered-module (GL514)
+
+Modules or parameters that `forward` uses live in a plain list, tuple or dict.
+
+## What it does
+Reports the container, where a loss trains what lies in it, and no optimizer holds it because the module does not
+know of it.
+
+## Why it matters
+`parameters()`, `to(device)`, `state_dict()`, `train()` and `eval()` pass over it: the layers are never trained,
+moved or saved.
+
+## Example
+```python
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [torch.nn.Linear(4, 4) for _ in range(2)]  # expect: GL514
+        self.out = torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.out(x)
+
+
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(2)])
+        self.out = torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.out(x)
+
+
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+`ModuleDict`, `ParameterList` and `ParameterDict` do the same for the other containers.
+
+## What it does not report
+- A list that only aliases modules which are registered as well.
+- Layers whose parameters are handed to an optimizer in another way, or that get no gradient.
+
+## Limits
+Only where the optimizer is in view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Optimizer, OptimizerStep, Tape, ZeroGrad, leaves
+from gradlint_rules.structure import registered
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import places
+
+SEVERITY = Severity.ERROR
+_HELP = "Put them into `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`."
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every plain container of what a loss trains and no optimizer on any path holds."""
+    found: dict[tuple[Span, Span], Fact] = {}
+    kept: set[tuple[Span, Span]] = set()
+    for tape in paths:
+        optimizers = _optimizers(tape)
+        trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in leaves(sink.value) if leaf.parameter}
+        for fact in tape.events:
+            if not isinstance(fact, Fact) or fact.what != "plain-container" or fact.value is None:
+                continue
+            parameter = fact.value.parameter
+            if parameter is None or id(parameter) not in trained:
+                continue
+            if any(optimizer.holds(parameter) or not optimizer.complete for optimizer in optimizers):
+                kept.add((fact.at, parameter.at))
+            elif optimizers:
+                found[fact.at, parameter.at] = fact
+    lost = {at: found[at, made] for at, made in sorted(found.keys() - kept)}
+    for at, fact in lost.items():
+        message = (
+            f"what lies in `{fact.detail}` is no part of the module: no optimizer holds it, and it is never trained"
+        )
+        yield Report(at, message, _HELP, places(at))
+
+
+def _optimizers(tape: Tape) -> list[Optimizer]:
+    used = [event for event in tape.events if isinstance(event, OptimizerStep | ZeroGrad)]
+    return list({id(event.optimizer): event.optimizer for event in used if event.optimizer is not None}.values())
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Makes it a container that the module knows of."""
+    return unsafe("Register what it holds", registered(finding, source))

@@ -1,0 +1,104 @@
+"""# non-leaf-parameter (GL515)
+
+What is meant to be optimised is the result of an operation, and not a leaf.
+
+## What it does
+Reports a tensor that was computed from a leaf (`torch.randn(…, requires_grad=True) * s`, `nn.Parameter(…).cuda()`),
+where it is
+handed to an optimizer, kept as a module's parameter, or its `.grad` is read.
+
+## Why it matters
+Gradients are collected in leaves. An optimizer refuses with "can't optimize a non-leaf Tensor"; `.grad` is None; a
+module
+does not register it, and it is never trained.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+weight = torch.randn(4, 1, requires_grad=True) * 0.1  # expect: GL515
+optimizer = torch.optim.SGD([weight], lr=0.1)  # ValueError: can't optimize a non-leaf Tensor
+for x in torch.randn(5, 8, 4):
+    loss = (x @ weight).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+weight = (torch.randn(4, 1) * 0.1).requires_grad_()
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = (x @ weight).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- `nn.Parameter(x).to(device)` where nothing changes: the same device and dtype give the same parameter.
+- Tensors whose gradient is kept by `retain_grad()`.
+
+## Limits
+Whether a device differs from that of the tensor is not always known: `.cuda()` does differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Kind, Tape, Value
+from gradlint_rules.structure import made_leaf
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import maker, places, quoted
+
+SEVERITY = Severity.ERROR
+_HELP = "Compute the tensor first, and make the result a leaf: `nn.Parameter(x * s)`, `(x * s).requires_grad_()`."
+_WHAT = {
+    "non-leaf-parameter": "an optimizer cannot update it",
+    "non-leaf-grad": "its `.grad` stays None",
+    "non-leaf-attribute": "the module does not register it",
+}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every non-leaf in the place of a leaf."""
+    told: set[Span] = set()
+    for tape in paths:
+        for fact in tape.events:
+            if isinstance(fact, Fact) and fact.what in _WHAT and fact.value is not None and _is_meant_as_leaf(fact):
+                at = fact.value.at
+                if at not in told:
+                    told.add(at)
+                    yield _report(fact, fact.value)
+
+
+def _is_meant_as_leaf(fact: Fact) -> bool:
+    """Whether it was computed from leaves that the program made itself, and from nothing else with a gradient."""
+    value = fact.value
+    if value is None or value.assumed or value.kind is not Kind.OPERATION:
+        return False
+    sources = [source for source in value.inputs if source.requires_grad]
+    return bool(sources) and all(
+        source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed for source in sources
+    )
+
+
+def _report(fact: Fact, value: Value) -> Report:
+    message = f"{quoted(value)} is the result of {maker(value)}, no leaf: {_WHAT[fact.what]}"
+    used = [Related(at, said) for at, said in fact.related]
+    if fact.at != value.at:
+        used.append(Related(fact.at, "used as a parameter here"))
+    return Report(value.at, message, _HELP, places(value.at, *used))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Makes the result the leaf."""
+    return unsafe("Make the result a leaf", made_leaf(finding, source))

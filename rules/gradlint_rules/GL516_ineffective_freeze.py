@@ -1,0 +1,91 @@
+"""# ineffective-freeze (GL516)
+
+A statement that is meant to freeze parameters does nothing.
+
+## What it does
+Reports `module.requires_grad = False`, a misspelt attribute (`p.require_grad = False`), a comparison in the place
+of an assignment,
+and a frozen weight that is wrapped in a new `nn.Parameter`, where a loss goes on to train these parameters.
+
+## Why it matters
+The layers that were to stay as they are go on training. Python lets any attribute be set, and nothing is raised.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+backbone, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+backbone.requires_grad = False  # expect: GL516
+optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = head(backbone(x).relu()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+backbone, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+backbone.requires_grad_(False)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = head(backbone(x).relu()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Parameters that were frozen in another way, or that no loss reaches.
+- `p.requires_grad = False` on parameters, and `requires_grad_(False)` on modules.
+
+## Limits
+A module that is unknown can be a parameter, and is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape, leaves
+from gradlint_rules.structure import frozen
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.words import places
+
+SEVERITY = Severity.ERROR
+_WHY = {
+    "module": ("sets an attribute of the module that nothing reads", "Call `requires_grad_(False)` on the module."),
+    "compared": ("compares, and assigns nothing", "Write `=` in the place of `==`."),
+    "wrapped": ("wraps the frozen weight in a new parameter, which requires grad", "Pass `requires_grad=False`."),
+}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every freezing in vain of what a later backward trains."""
+    told: set[Span] = set()
+    for tape in paths:
+        trained = {
+            id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in leaves(sink.value) if leaf.parameter
+        }
+        for fact in tape.events:
+            if not isinstance(fact, Fact) or fact.what != "frozen-in-vain" or fact.value is None or fact.at in told:
+                continue
+            if trained.get(id(fact.value.parameter), -1) > fact.order:
+                told.add(fact.at)
+                why, advice = _WHY.get(
+                    fact.detail, (f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`.")
+                )
+                message = f"`{fact.text}` {why}: these parameters go on training"
+                yield Report(fact.at, message, advice, places(fact.at))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Freezes the parameters."""
+    return unsafe("Freeze the parameters", frozen(finding, source))

@@ -1,0 +1,218 @@
+"""# empty-mean (GL602)
+
+A mean is taken over a boolean selection that can be empty.
+
+## What it does
+Reports a mean, or a loss that is one, of `x[mask]` or `masked_select`, and a masked sum divided by the mask's own
+sum, in what a
+backward comes to, unless something keeps the selection from being empty.
+
+## Why it matters
+The mean of nothing is NaN. For `x[mask].mean()` the loss is NaN and the gradient zero: logs, schedulers and
+checkpoints go by a
+NaN. For `(x * mask).sum() / mask.sum()`, or where the NaN is multiplied by something learned, the gradient is NaN,
+too, and one
+step destroys the model (then this is a warning).
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
+    valid = depth > 3
+    error = (model(x).squeeze(1) - depth).abs()
+    loss = (error * valid).sum() / valid.sum()  # expect: GL602
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
+    valid = depth > 0
+    error = (model(x).squeeze(1) - depth).abs()
+    loss = (error * valid).sum() / valid.sum().clamp(min=1)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Selections behind `if mask.any():`, and batches that are skipped when their loss is not finite.
+- Sums divided by something that cannot be zero: `mask.sum().clamp(min=1)`, `mask.sum() + 1e-6`.
+- Means over everything, weighted by a mask.
+
+## Limits
+Whether a mask can be empty is not computed from what it is made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Backward, DType, Tape, Value, graph
+from gradlint_rules.numeric import at_least_one
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.windows import is_unreduced
+from gradlint_rules.words import bare, places, quoted, to_sink
+
+SEVERITY = Severity.NOTE
+_SELECTS = {"getitem", "masked_select"}
+_RATIOS = {"div", "truediv", "true_divide", "divide"}
+_SAME = {
+    "float",
+    "to",
+    "half",
+    "double",
+    "int",
+    "long",
+    "type",
+    "type_as",
+    "bfloat16",
+    "unsqueeze",
+    "squeeze",
+    "view",
+    "reshape",
+}
+_SAME |= {"expand", "expand_as", "detach", "cpu", "cuda", "sum", "count_nonzero"}
+_MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
+_NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
+_FINITE = re.compile(r"isnan|isfinite|isinf|nan_to_num")
+_NEVER_EMPTY = re.compile(r"pad|attention|attn|causal|len")
+_DEPTH = 12
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """Every mean of a selection on a loss path that nothing guards."""
+    told: dict[Span, Severity] = {}
+    for tape in paths:
+        for sink in tape.backwards():
+            for value, mask, is_ratio in _empty_means(sink.value):
+                if _is_guarded(tape, sink, value, mask):
+                    continue
+                severity = _severity(sink, value, mask, is_ratio)
+                if told.get(value.at, Severity.NOTE) <= severity and (
+                    value.at not in told or told[value.at] < severity
+                ):
+                    told[value.at] = severity
+                    yield _report(sink, value, mask, severity)
+
+
+def _empty_means(loss: Value) -> Iterator[tuple[Value, Value, bool]]:
+    """The means in a loss, each with the mask that decides of what, and whether the mask's own sum divides it."""
+    for value in graph(loss):
+        if bare(value.op) in _RATIOS and len(value.inputs) == 2:
+            mask = _counted(value.inputs[1])
+            if mask is not None and _comes_from_sum(value.inputs[0]):
+                yield value, mask, True
+        elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
+            mask = _selection(value)
+            if mask is not None:
+                yield value, mask, False
+
+
+def _counted(denominator: Value) -> Value | None:
+    """The mask whose sum this is, with nothing added to it."""
+    value, summed = denominator, False
+    for _ in range(_DEPTH):
+        if summed and _is_mask(value):
+            return value
+        if bare(value.op) not in _SAME or not value.inputs:
+            return None
+        summed = summed or bare(value.op) in ("sum", "count_nonzero")
+        value = value.inputs[0]
+    return None
+
+
+def _is_mask(value: Value) -> bool:
+    if bare(value.op) == "setitem":  # something is chosen by hand
+        return False
+    if value.dtype is DType.BOOL and bare(value.op) not in _SAME:
+        return True
+    return not value.inputs and not value.requires_grad and _NAMES.search(value.title.lower()) is not None
+
+
+def _comes_from_sum(value: Value) -> bool:
+    return bare(value.op) == "sum" and value.requires_grad
+
+
+def _selection(mean: Value) -> Value | None:
+    """The mask of the selection that a mean is taken over."""
+    value = mean
+    for _ in range(_DEPTH):
+        if bare(value.op) in _SELECTS and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
+            return value.inputs[1]
+        if value is not mean and bare(value.op) in ("sum", "mean", "cat", "stack", "where", "add"):
+            return None
+        sources = [source for source in value.inputs if source.requires_grad]
+        if not sources:
+            return None
+        value = sources[0]
+    return None
+
+
+def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
+    """Whether a branch that was taken asks for the mask, the selection or the loss that came of it."""
+    names = {name for name in (mask.name, value.name, sink.value.name) if name} | {mask.text}
+    around = dict(sink.iteration)
+    for decision in tape.decisions:
+        if decision.loop is not None and around.get(decision.loop, decision.round) != decision.round:
+            continue
+        if _FINITE.search(decision.text):
+            return True
+        if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", decision.text) for name in names if name):
+            return True
+    return False
+
+
+def _severity(sink: Backward, value: Value, mask: Value, is_ratio: bool) -> Severity:
+    """A warning where the gradient is NaN, and the mask is computed here."""
+    if mask.dtype is not DType.BOOL or _NEVER_EMPTY.search(mask.text.lower() + mask.name.lower()):
+        return Severity.NOTE
+    if is_ratio:
+        numerator = value.inputs[0].inputs[:1]
+        is_product = bool(numerator) and bare(numerator[0].op) in ("mul", "multiply")
+        return Severity.WARNING if is_product else Severity.NOTE
+    return Severity.WARNING if _meets_learned(sink.value, value) else Severity.NOTE
+
+
+def _meets_learned(loss: Value, mean: Value) -> bool:
+    """Whether the mean is multiplied by something else that carries a gradient on its way into the loss."""
+    users: dict[int, list[Value]] = {}
+    for value in graph(loss):
+        for source in value.inputs:
+            users.setdefault(id(source), []).append(value)
+    above, pending = {id(mean)}, [mean]
+    for value in pending:
+        for user in users.get(id(value), []):
+            others = [source for source in user.inputs if source.requires_grad and id(source) not in above]
+            if others and bare(user.op) in ("mul", "multiply", *_RATIOS):
+                return True
+            if id(user) not in above:
+                above.add(id(user))
+                pending.append(user)
+    return False
+
+
+def _report(sink: Backward, value: Value, mask: Value, severity: Severity) -> Report:
+    gradient = "and so is its gradient" if severity is Severity.WARNING else "although its gradient is not"
+    message = f"if {quoted(mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
+    help_ = "Skip the term when the selection is empty, or divide the sum by `mask.sum().clamp(min=1)`."
+    return Report(value.at, message, help_, places(value.at, to_sink(sink)), severity)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Divides by at least one."""
+    return unsafe("Divide by at least one", at_least_one(finding, source))

@@ -1,0 +1,116 @@
+"""# where-nan-gradient (GL701)
+
+A `torch.where` (or a mask) chooses around a function that is not defined where it is not chosen: the gradient is NaN,
+although the value is not.
+
+## What it does
+Reports `torch.where(cond, f(x), …)`, `f(x).masked_fill(mask, …)` and `y = f(x); y[mask] = …` where the condition keeps
+out the very place at which `f` has no finite derivative: `log` and division at zero, `sqrt` and roots at zero and
+below, other fractional powers below zero, `acos` and `asin` at one and beyond.
+
+## Why it matters
+The backward runs through both sides. The side that was not chosen gets a gradient of zero, which is then multiplied by
+the infinite derivative of `f`: `0 * inf` is NaN. One such element makes the whole gradient NaN, and with it every
+parameter.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+energy = model(torch.eye(4)[:2] * torch.tensor([[1.0], [0.0]])).square()
+level = torch.where(energy > 0, energy.log(), torch.zeros(()))  # expect: GL701
+loss = level.mean()
+assert loss.isfinite()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isnan().any()
+```
+
+## Use instead
+A `where` before the function as well, so that it never sees what it is not defined for; or a bound:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+energy = model(torch.eye(4)[:2] * torch.tensor([[1.0], [0.0]])).square()
+safe = torch.where(energy > 0, energy, torch.ones(()))
+level = torch.where(energy > 0, safe.log(), torch.zeros(()))
+loss = level.mean() + energy.clamp(min=1e-6).log().mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isfinite().all()
+```
+
+For a few elements, compute only these: `out[mask] = x[mask].log()`.
+
+## What it does not report
+- Arguments made safe before: `clamp(min=eps)`, `+ eps`, a `where` or `masked_fill` around the argument.
+- Arguments that are above zero by what computed them (`exp`, `softplus`, `softmax`), or behind a ReLU, whose backward
+  makes the NaN a zero. `clamp(min=0)`, `maximum(x, 0)` and `abs` do not help, and are reported.
+- Conditions about something else than the argument.
+
+## Limits
+Overflow (`exp` of large numbers in the branch not taken) is not looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape, Value
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.guards import guarded
+from gradlint_rules.met import met
+from gradlint_rules.numeric import harmless_elsewhere
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.visited import visited
+from gradlint_rules.words import bare, maker
+
+SEVERITY = Severity.ERROR
+_HELP = (
+    "Choose before the function as well (`safe = torch.where(ok, x, 1.0)`), or bound its argument: `x.clamp(min=eps)`."
+)
+_WHERE = {"div": "at zero", "divide": "at zero", "true_divide": "at zero", "acos": "at one and beyond"}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The choices around what is undefined where it is not chosen; and what a run saw to make a gradient infinite."""
+    told: set[Span] = set()
+    for found in met(paths, _choices):
+        operation = next(guarded(found.value)).operation
+        told |= {found.at, operation.at}
+        place = _WHERE.get(bare(operation.op), "where this does not choose it")
+        cause = f"{maker(operation)} has no finite derivative {place}, and only its value is discarded{found.condition}"
+        related = found.related(Related(operation.at, f"{maker(operation)} is computed for all elements"))
+        yield Report(found.at, f"{cause}: the gradient of what is not chosen is NaN", _HELP, related)
+
+    for fact in (event for tape in paths for event in tape.events if isinstance(event, Fact)):
+        if fact.what == "not-finite" and fact.value is not None and fact.value.at not in told:
+            told.add(fact.value.at)
+            yield _seen(fact.value)
+
+
+def _seen(value: Value) -> Report:
+    message = f"the derivative of {maker(value)} is not finite where it was taken: from here on, no gradient is"
+    return Report(value.at, message, "Keep its argument from where it is undefined: `x + eps`, `x.clamp(min=eps)`.")
+
+
+def _choices(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    for value in visited(arrival.sink):
+        if next(guarded(value), None) is not None:
+            yield value.at, value
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Computes it of harmless values where it is not chosen."""
+    return unsafe("Compute it of harmless values where it is not chosen", harmless_elsewhere(finding, source))

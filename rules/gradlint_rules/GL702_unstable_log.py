@@ -1,0 +1,137 @@
+"""# unstable-log (GL702)
+
+The logarithm of a softmax or sigmoid is taken in two steps.
+
+## What it does
+Reports `log(softmax(x))`, `log(sigmoid(x))`, `log(1 - sigmoid(x))` and `log1p(-sigmoid(x))` on the way to a loss,
+through views and selections too: `probabilities.gather(1, label).log()`.
+
+## Why it matters
+In float32 a probability below some 1e-45 is zero, and one above 1 - 6e-8 is one. A confident mistake, logits some
+hundred apart, gives `log(0)`: an infinite loss, and a gradient that is NaN. In float16 a difference of seventeen is
+enough.
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, label = 400 * torch.randn(8, 4), torch.randint(0, 3, (8,))
+probability = model(x).softmax(dim=-1)
+loss = F.nll_loss(probability.log(), label)  # expect: GL702
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isnan().any()
+```
+
+## Use instead
+The function that does both at once: `log_softmax`, `logsigmoid` (of `-x` for `1 - sigmoid(x)`), `cross_entropy`,
+`binary_cross_entropy_with_logits`.
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, label = 400 * torch.randn(8, 4), torch.randint(0, 3, (8,))
+loss = F.nll_loss(model(x).log_softmax(dim=-1), label)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isfinite().all()
+```
+
+## What it does not report
+- Logarithms of what was made safe: `log(p + eps)`, `log(p.clamp(min=eps))`.
+- Probabilities through which no gradient flows, and those that are averaged or multiplied before the logarithm.
+
+## Limits
+Probabilities that come from code outside of the project are not known to be any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape, Value
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.met import met
+from gradlint_rules.numbers import origin
+from gradlint_rules.numeric import logarithm_at_once
+from gradlint_rules.uncut import safe
+from gradlint_rules.visited import visited
+from gradlint_rules.words import bare, maker
+
+SEVERITY = Severity.WARNING
+_LOGS = {"log", "log2", "log10"}
+_STABLE = {
+    ("softmax", False): "`log_softmax`",
+    ("sigmoid", False): "`F.logsigmoid(x)`",
+    ("sigmoid", True): "`F.logsigmoid(-x)`",
+}
+_BOUNDED = {"clamp", "clip", "hardtanh", "tanh", "Tanh", "Hardtanh"}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The logarithms of probabilities on the way to a loss."""
+    for found in met(paths, _logs):
+        probability, is_complement = _probability(found.value) or (found.value, False)
+        kind = _kind(probability)
+        said = f"one minus {maker(probability)}" if is_complement else maker(probability)
+        cause = f"the logarithm of {said} is infinite where that underflows to zero"
+        message = f"{cause}, and its gradient is NaN{found.condition}"
+        stable = _STABLE.get((kind, is_complement), "`log_softmax`")
+        related = found.related(Related(probability.at, f"the {kind} is computed here"))
+        yield Report(found.at, message, f"Compute both at once with {stable}, from the logits.", related)
+
+
+def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    for value in visited(arrival.sink):
+        if value.inputs and _probability(value) is not None:
+            yield value.at, value
+
+
+def _probability(log: Value) -> tuple[Value, bool] | None:
+    """The softmax or sigmoid that `log` is taken of, and whether of one minus it."""
+    name = bare(log.op)
+    if (name not in _LOGS and name != "log1p") or not log.inputs:
+        return None
+    source = origin(log.inputs[0])
+    inner = _negated(source) if name == "log1p" else _complement(source)
+    if name == "log1p" and inner is None:
+        return None
+    probability = source if inner is None else origin(inner)
+    if not _kind(probability) or not probability.requires_grad or not probability.inputs:
+        return None
+    if bare(origin(probability.inputs[0]).op) in _BOUNDED:
+        return None
+    return probability, inner is not None
+
+
+def _kind(value: Value) -> str:
+    name = bare(value.op).lower()
+    return "sigmoid" if name in ("sigmoid", "expit") else "softmax" if name in ("softmax", "softmax2d") else ""
+
+
+def _complement(value: Value) -> Value | None:
+    """`p` of `1 - p`."""
+    name = bare(value.op)
+    first = value.argument(1, "input") if name == "rsub" else value.argument(0)
+    return value.inputs[-1] if name in ("sub", "rsub", "subtract") and first == 1 and len(value.inputs) == 1 else None
+
+
+def _negated(value: Value) -> Value | None:
+    return value.inputs[0] if bare(value.op) in ("neg", "negative") and value.inputs else None
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Takes the logarithm together with the activation."""
+    return safe("Take the logarithm at once", logarithm_at_once(finding, source))

@@ -1,0 +1,106 @@
+"""# sqrt-at-zero (GL703)
+
+The square root of a sum of squares that can be zero: its derivative there is infinite.
+
+## What it does
+Reports `sqrt`, `x ** 0.5`, `pow(0.5)`, `rsqrt` and `hypot` of squares, of sums and means of squares (`mse_loss` among
+them), and of `(a² + b² - 2ab).clamp(min=0)`, on the way to a loss.
+
+## Why it matters
+The derivative of a root is `1 / (2 * sqrt(x))`. Where two points coincide, a prediction is exact or a frame is silent,
+it is infinite; times the zero derivative of the square it is NaN. With `+ eps` behind the root it stays NaN.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 4)
+y[0] = x[0]
+distance = (model(x) - model(y)).pow(2).sum(dim=-1).sqrt()  # expect: GL703
+loss = distance.mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isnan().any()
+```
+
+## Use instead
+A small number inside the root, or `norm`, whose gradient at zero is zero:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 4)
+y[0] = x[0]
+difference = model(x) - model(y)
+loss = (difference.pow(2).sum(dim=-1) + 1e-12).sqrt().mean() + difference.norm(dim=-1).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isfinite().all()
+```
+
+## What it does not report
+- Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of parameters alone, and of `exp`.
+- Squares behind a ReLU, whose backward makes the NaN a zero.
+- `norm`, `cdist`, `std` and `F.pairwise_distance`, whose gradients at zero are finite.
+- Roots for the report alone, and those that `where-nan-gradient` (GL701) reports.
+
+## Limits
+Whether equal points come up is for the data to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape, Value
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.guards import guarded
+from gradlint_rules.met import met
+from gradlint_rules.numbers import is_square
+from gradlint_rules.numeric import with_epsilon
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.visited import visited
+from gradlint_rules.words import bare, maker
+
+SEVERITY = Severity.WARNING
+_HELP = "Add a small number inside the root, `(x + 1e-12).sqrt()`, or use `norm`, whose gradient at zero is zero."
+_ROOTS = frozenset(["sqrt", "rsqrt"])
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The roots of squares on the way to a loss."""
+    for found in met(paths, _roots):
+        cause = f"{maker(found.value)} is taken of squares that can be zero{found.condition}"
+        yield Report(found.at, f"{cause}: the gradient there is not finite", _HELP, found.related())
+
+
+def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    values = visited(arrival.sink)
+    told = {id(entry.operation) for value in values for entry in guarded(value)}
+    for value in values:
+        if id(value) not in told and _is_root(value) and value.inputs[0].requires_grad:
+            yield value.at, value
+
+
+def _is_root(value: Value) -> bool:
+    name = bare(value.op)
+    if name == "hypot":
+        return True
+    if name in _ROOTS or (name == "pow" and value.argument(1, "exponent") == 0.5):
+        return bool(value.inputs) and is_square(value.inputs[0])
+    return False
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Takes the root of a little more."""
+    return unsafe("Take the root of a little more", with_epsilon(finding, source))

@@ -1,0 +1,168 @@
+"""# double-activation (GL704)
+
+A loss gets what it does not take: probabilities where it applies the softmax or sigmoid itself, or logits where it
+takes probabilities.
+
+## What it does
+Reports a softmax before `CrossEntropyLoss`, a sigmoid (or softmax) before `BCEWithLogitsLoss`, raw outputs of a layer
+or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the functions as for the modules.
+
+## Why it matters
+A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and its gradient
+vanishes where the model is confident. Training goes on and stays bad. Logits in `NLLLoss` have no lower bound, and
+`BCELoss` raises as soon as one leaves [0, 1].
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, label = torch.randn(8, 4), torch.randint(0, 3, (8,))
+probability = F.softmax(model(x), dim=-1)  # expect: GL704
+loss = F.cross_entropy(probability, label)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+criterion = torch.nn.BCELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, label = torch.randn(8, 4), torch.randint(0, 2, (8, 1)).float()
+loss = criterion(model(x), label)  # expect: GL704
+optimizer.zero_grad()  # RuntimeError: between 0 and 1
+loss.backward()
+optimizer.step()
+```
+
+## Use instead
+Logits and the loss that takes them; the activation for the report:
+
+```python
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, label = torch.randn(8, 4), torch.randint(0, 3, (8,))
+logits = model(x)
+loss = F.cross_entropy(logits, label)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+probability = logits.softmax(dim=-1)
+```
+
+## What it does not report
+- `log_softmax` before `CrossEntropyLoss`, which changes neither the loss nor the gradient.
+- Activations that only the report or a second loss uses.
+- Scaled or shifted probabilities: `cross_entropy(scale * p, label)`.
+
+## Limits
+What a model from outside of the project gives is not known to be logits or probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Tape, Value
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.met import met
+from gradlint_rules.numbers import origin
+from gradlint_rules.numeric import activated_once
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.visited import visited
+from gradlint_rules.words import bare, maker, operation
+
+SEVERITY = Severity.ERROR
+_SOFTMAX = {"softmax", "Softmax", "Softmax2d", "gumbel_softmax"}
+_SIGMOID = {"sigmoid", "Sigmoid", "expit"}
+_RAW = {
+    "Linear",
+    "LazyLinear",
+    "Bilinear",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "linear",
+    "bilinear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+}
+_RAW |= {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "conv_transpose1d", "conv_transpose2d"}
+_RAW |= {"matmul", "mm", "bmm", "addmm", "baddbmm"}
+_RECTIFIED = {"relu", "ReLU", "gelu", "GELU", "leaky_relu", "LeakyReLU", "silu", "SiLU"}
+# What each loss must not be given, and what it takes.
+_REFUSES = {
+    "CrossEntropyLoss": (_SOFTMAX, "logits"),
+    "cross_entropy": (_SOFTMAX, "logits"),
+    "BCEWithLogitsLoss": (_SOFTMAX | _SIGMOID, "logits"),
+    "binary_cross_entropy_with_logits": (_SOFTMAX | _SIGMOID, "logits"),
+    "MultiLabelSoftMarginLoss": (_SIGMOID, "logits"),
+    "NLLLoss": (_SOFTMAX | _SIGMOID | _RAW | _RECTIFIED, "log-probabilities"),
+    "nll_loss": (_SOFTMAX | _SIGMOID | _RAW | _RECTIFIED, "log-probabilities"),
+    "BCELoss": (_RAW | _RECTIFIED, "probabilities"),
+    "binary_cross_entropy": (_RAW | _RECTIFIED, "probabilities"),
+}
+_PASSES = {"dropout", "Dropout", "Dropout1d", "Dropout2d", "feature_dropout"}
+_HELP = {
+    "logits": "Give the loss the logits, and keep the activation for the report.",
+    "log-probabilities": "Apply `log_softmax`, or use `cross_entropy`, which does both.",
+    "probabilities": "Use `BCEWithLogitsLoss`, which takes logits, or apply a sigmoid.",
+}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The losses that are given what they do not take."""
+    for found in met(paths, _losses):
+        loss, given = found.value, _given(found.value)
+        takes = _REFUSES[bare(loss.op)][1]
+        is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
+        said = f"gets the result of {maker(given) if given.layer_at is None else operation(given.op)}"
+        message = f"{operation(loss.op)} takes {takes} and {said}{found.condition}: {_effect(takes, is_activation)}"
+        is_loss = loss.at == found.at
+        related = Related(given.at, "computed here") if is_loss else Related(loss.at, "the loss is computed here")
+        yield Report(found.at, message, _HELP[takes], found.related(related))
+
+
+def _effect(takes: str, is_activation: bool) -> str:
+    if takes == "logits":
+        return "it is applied twice, and the gradient vanishes"
+    if takes == "probabilities":
+        return "what leaves [0, 1] raises"
+    return "the loss is not a likelihood" if is_activation else "the loss has no lower bound"
+
+
+def _losses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    for value in visited(arrival.sink):
+        if bare(value.op) in _REFUSES and value.inputs and value.op.startswith("torch.nn."):
+            given = _given(value)
+            if bare(given.op) in _REFUSES[bare(value.op)][0] and given.requires_grad:
+                is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
+                yield (given.layer_at or given.at) if is_activation else value.at, value
+
+
+def _given(loss: Value) -> Value:
+    """What the loss is computed from, below views, selections and dropout."""
+    found = loss.argument(0, "input")
+    value = origin(found if isinstance(found, Value) else loss.inputs[0])
+    while bare(value.op) in _PASSES and value.inputs:
+        value = origin(value.inputs[0])
+    return value
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Leaves the activation to the loss."""
+    return unsafe("Apply the activation once", activated_once(finding, source))

@@ -1,0 +1,105 @@
+"""# ctx-tensor (GL801)
+
+An input or output of a custom function is kept as an attribute of `ctx`, not with `save_for_backward`.
+
+## What it does
+Reports `ctx.name = tensor` in the `forward` of a `torch.autograd.Function` where the tensor is what `forward` returns,
+or an input through which a gradient flows.
+
+## Why it matters
+An output kept so holds the graph that holds it: the cycle keeps every activation of the step alive until the garbage
+collector comes by, and memory grows. An input kept so may be overwritten before the backward, and nothing notices: the
+check that raises in such a case knows only of what `save_for_backward` was given.
+
+## Example
+```python
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x  # expect: GL801
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.x * grad
+
+
+weight = torch.ones(3, requires_grad=True)
+hidden = weight * 2
+loss = Square.apply(hidden).sum()
+hidden.add_(1)
+loss.backward()
+assert weight.grad.tolist() == [12, 12, 12]  # and not 8
+```
+
+## Use instead
+```python
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, power):
+        ctx.save_for_backward(x)
+        ctx.power = power
+        return x**power
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return ctx.power * x ** (ctx.power - 1) * grad, None
+
+
+weight = torch.ones(3, requires_grad=True)
+loss = Square.apply(weight * 2, 2).sum()
+loss.backward()
+assert weight.grad.tolist() == [8, 8, 8]
+```
+
+## What it does not report
+- Numbers, shapes and flags.
+- Tensors made inside `forward` that are neither input nor output, and inputs without gradient, such as indices.
+
+## Limits
+Functions whose inputs are not known to be tensors with a gradient are judged by their outputs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape, Value
+from gradlint_rules.functions import saved_for_backward
+from gradlint_rules.uncut import unsafe
+
+SEVERITY = Severity.WARNING
+_HELP = "Use `ctx.save_for_backward(…)`, and `ctx.saved_tensors` in the backward."
+_EFFECT = {
+    "output": "holds the graph that holds it: its memory is not freed",
+    "input": "is not guarded: where it is overwritten before the backward, the gradient is silently wrong",
+}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The inputs and outputs that a `forward` keeps on `ctx`."""
+    told: set[Span] = set()
+    facts = [event for tape in paths for event in tape.events if isinstance(event, Fact) and event.what == "ctx-tensor"]
+    for fact in facts:
+        if fact.at not in told and (fact.detail == "output" or _surely_has_gradient(fact.value)):
+            told.add(fact.at)
+            kept = f"an {fact.detail} of the function kept as `{fact.text}`"
+            yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
+
+
+def _surely_has_gradient(value: Value | None) -> bool:
+    return value is not None and value.requires_grad and not value.assumed
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Saves the tensor for the backward."""
+    return unsafe("Save it for the backward", saved_for_backward(finding, source))

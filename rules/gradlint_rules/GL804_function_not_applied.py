@@ -1,0 +1,115 @@
+"""# function-not-applied (GL804)
+
+A custom autograd function is called, or its `forward` is, and not its `apply`.
+
+## What it does
+Reports calls of an instance, `MyFunction()(x)`, which was the way before PyTorch 0.4, and direct calls of
+`MyFunction.forward(…)` with inputs that carry a gradient.
+
+## Why it matters
+A call of an instance raises. A direct call of `forward` runs, and its operations are recorded like any other: the
+`backward` that was written for it is never used.
+
+## Example
+```python
+import torch
+
+
+class Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+weight = torch.ones(3, requires_grad=True)
+loss = Step.forward(None, weight * 2).sum()  # expect: GL804
+loss.backward()
+assert weight.grad.tolist() == [0, 0, 0]
+```
+
+```python
+import torch
+
+
+class Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+weight = torch.ones(3, requires_grad=True)
+loss = Step()(weight * 2).sum()  # expect: GL804
+loss.backward()  # RuntimeError: Legacy autograd function
+```
+
+## Use instead
+```python
+import torch
+
+
+class Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+weight = torch.ones(3, requires_grad=True)
+loss = Step.apply(weight * 2).sum()
+loss.backward()
+assert weight.grad.tolist() == [2, 2, 2]
+```
+
+## What it does not report
+- A `forward` without `@staticmethod` that is only ever applied: it works.
+- A `forward` called inside the `forward` of another function, or under `no_grad`.
+
+## Limits
+Functions without a `backward` of their own are of no interest here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Fact, Tape
+from gradlint_rules.functions import applied
+from gradlint_rules.uncut import unsafe
+
+SEVERITY = Severity.ERROR
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The calls that go around `apply`."""
+    told: set[Span] = set()
+    for tape in paths:
+        for event in tape.events:
+            if isinstance(event, Fact) and event.what == "function-not-applied" and event.at not in told:
+                told.add(event.at)
+                yield _report(event)
+
+
+def _report(fact: Fact) -> Report:
+    name = fact.related[0][1]
+    remedy = f"Call `{name}.apply(…)`."
+    if fact.detail == "instance":
+        return Report(fact.at, f"an instance of the autograd function `{name}` is called, which raises", remedy)
+    return Report(fact.at, f"`{name}.forward` is called directly: `{name}.backward` is never used", remedy)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Applies the function."""
+    return unsafe("Apply the function", applied(finding, source))

@@ -1,0 +1,171 @@
+"""# collective-without-gradient (GL903)
+
+Features go through a collective that autograd knows nothing of, on their way to the loss.
+
+## What it does
+Reports `all_gather` and its like where the result flows into a loss and this rank's own part is not put back, and
+`all_reduce` or `broadcast` in place on a value that the loss then depends on.
+
+## Why it matters
+`torch.distributed` moves data and no gradients. What `all_gather` fills has no graph, not even where it holds this
+rank's own features: a contrastive loss over all ranks trains each side against a constant. An `all_reduce` in place
+changes the numbers and leaves the graph as it was, so that the backward is that of another function.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(8, 4)
+features = F.normalize(model(x), dim=-1)
+parts = [torch.zeros_like(features) for _ in range(dist.get_world_size())]
+dist.all_gather(parts, features)  # expect: GL903
+loss = F.cross_entropy(features @ torch.cat(parts).t() / 0.1, torch.arange(8))
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## Use instead
+Put this rank's own part back, or use the collectives of `torch.distributed.nn`, which know their gradients:
+
+```python
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(8, 4)
+features = F.normalize(model(x), dim=-1)
+parts = [torch.zeros_like(features) for _ in range(dist.get_world_size())]
+dist.all_gather(parts, features)
+parts[dist.get_rank()] = features
+loss = F.cross_entropy(features @ torch.cat(parts).t() / 0.1, torch.arange(8))
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+```
+
+## What it does not report
+- Collectives under `no_grad`, of detached values, of labels and metrics.
+- `all_reduce` of the loss itself (or of what is only summed and scaled to give it), whose gradient stays right up to a
+  factor.
+- Collectives inside custom autograd functions, and those on gradients.
+
+## Limits
+Tensor parallelism by hand, where an `all_reduce` without gradient is right, is not told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, Report
+from gradlint.tape import Cut, Fact, Kind, Tape, Value, ancestors
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.functions import own_shard_put_back
+from gradlint_rules.met import met
+from gradlint_rules.numbers import origin, unchanged
+from gradlint_rules.starved import is_cut
+from gradlint_rules.uncut import unsafe
+from gradlint_rules.visited import visited
+from gradlint_rules.words import bare, loss_of, operation
+
+SEVERITY = Severity.ERROR
+_JOINS = {
+    "cat",
+    "concat",
+    "concatenate",
+    "stack",
+    "vstack",
+    "hstack",
+    "setitem",
+    "index_put",
+    "index_copy",
+    "copy",
+    "scatter",
+}
+_JOINS |= {"where", "add"}
+_LINEAR = {"add", "sub", "sum", "mean", "neg", "mul", "div", "stack", "cat", "part", "output"}
+_HELP = {
+    True: "Put this rank's own part back (`parts[rank] = features`), or use `torch.distributed.nn.all_gather`.",
+    False: "Use `torch.distributed.nn.functional`, or do this under `no_grad` on a detached copy.",
+}
+
+
+def check(paths: Sequence[Tape]) -> Iterator[Report]:
+    """The collectives that cut or falsify a route to a loss."""
+    for found in met(paths, _gathered):
+        cause = f"{operation(found.value.op)} fills tensors without a graph{found.condition}"
+        message = f"{cause}: {loss_of(found.sink)} gives no gradient to what was sent"
+        yield Report(found.at, message, _HELP[True], found.related())
+    for found in met(paths, _reduced):
+        change = f"this changes a value of {loss_of(found.sink)} in place{found.condition}"
+        message = f"{change}, and its gradient stays that of this rank alone"
+        yield Report(found.at, message, _HELP[False], found.related())
+
+
+def _gathered(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    values = list(ancestors(arrival.loss))
+    for cut in values:
+        if cut.cut is Cut.COLLECTIVE and is_cut(cut) and not _is_put_back(cut, values):
+            yield cut.at, cut
+
+
+def _is_put_back(cut: Value, values: Sequence[Value]) -> bool:
+    """Whether what was sent is joined with what came back."""
+    sent = {id(part) for source in cut.inputs for part in unchanged(source, selected=False)}
+    joins = [value for value in values if bare(value.op) in _JOINS]
+    met = [join for join in joins if any(_shows(source, cut) for source in join.inputs)]
+    return any(id(part) in sent for join in met for source in join.inputs for part in unchanged(source, selected=False))
+
+
+def _shows(value: Value, cut: Value) -> bool:
+    """Whether `value` holds what the same collective gave: one of its outputs, or a part of one, joined or not."""
+    found = origin(value)
+    parts = [found, *map(origin, found.inputs)] if bare(found.op) in _JOINS else [found]
+    return any(part.cut is Cut.COLLECTIVE and part.at == cut.at for part in parts)
+
+
+def _reduced(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    facts = [event for event in arrival.tape.events if isinstance(event, Fact) and event.what == "collective"]
+    if not facts:
+        return
+    graph = {id(value) for value in visited(arrival.sink)} - set(_linear(arrival.loss))
+    for fact in facts:
+        value = fact.value
+        if (
+            value is not None
+            and fact.order < arrival.sink.order
+            and value.kind is Kind.OPERATION
+            and not value.assumed
+            and id(value) in graph
+        ):
+            yield fact.at, value
+
+
+def _linear(loss: Value) -> Iterator[int]:
+    """The terms of a loss, by id: what is only summed and scaled to give it."""
+    seen, pending = {id(loss)}, [loss]
+    for value in pending:
+        yield id(value)
+        scaled = bare(value.op) in ("mul", "div") and sum(source.requires_grad for source in value.inputs) > 1
+        if (bare(value.op) in _LINEAR and not scaled) or origin(value) is not value:
+            for source in value.inputs:
+                if id(source) not in seen:
+                    seen.add(id(source))
+                    pending.append(source)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Puts the own shard back."""
+    return unsafe("Put the own shard back", own_shard_put_back(finding, source))

@@ -1,0 +1,1 @@
+"""The rules of gradlint, one module each, named after its code."""

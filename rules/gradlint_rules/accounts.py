@@ -1,0 +1,230 @@
+"""Accounts: what lies in an optimizer's gradients at each moment, by which backward, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gradlint.finding import Span
+from gradlint.tape import (
+    Backward,
+    Clip,
+    Event,
+    Fact,
+    InPlace,
+    Iteration,
+    Kind,
+    Optimizer,
+    OptimizerStep,
+    Parameter,
+    SchedulerStep,
+    Tape,
+    Value,
+    ZeroGrad,
+    leaves,
+)
+from gradlint_rules.words import bare
+
+Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
+_ZEROES = {"zero", "fill", "mul"}
+
+
+@dataclass(slots=True)
+class Gradient:
+    """What one backward added: for which step it was used, if it was; whether some of it may have been cleared."""
+
+    sink: Backward
+    used: bool = False
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wiped:
+    """A gradient that was cleared before any step used it."""
+
+    sink: Backward
+    clearing: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One step of the optimizer, and the gradients that it found."""
+
+    step: OptimizerStep
+    fresh: tuple[Backward, ...]  # added since the step before
+    stale: tuple[Backward, ...]  # used by an earlier step, and never cleared
+    wiped: tuple[Wiped, ...]  # added since the step before, and cleared again
+    given: bool  # gradients were read or set by hand since the step before
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """Gradients clipped: how many had been added since the last step, and whether any backward came before."""
+
+    clip: Clip
+    fresh: int
+    after_step: bool
+
+
+@dataclass(slots=True)
+class Account:
+    """Everything that happens to the gradients of one optimizer on one path."""
+
+    tape: Tape
+    optimizer: Optimizer
+    updates: list[Update] = field(default_factory=list)
+    clips: list[Clipped] = field(default_factory=list)
+    clearings: list[Event] = field(default_factory=list)
+    backwards: list[Backward] = field(default_factory=list)
+    left: list[Backward] = field(default_factory=list)  # not used by any step when the path ends
+
+    @property
+    def stepped_before(self) -> dict[int, bool]:
+        """For each scheduler step (by its order), whether the optimizer had stepped before it."""
+        steps = [update.step.order for update in self.updates]
+        return {
+            event.order: bool(steps) and steps[0] < event.order
+            for event in self.tape.events
+            if isinstance(event, SchedulerStep)
+        }
+
+
+def key(event: Event) -> Key:
+    """What tells one statement, called in one way, from others."""
+    return event.at, event.stack
+
+
+_latest: list[tuple[Sequence[Tape], list[Account]]] = []
+
+
+def accounts(paths: Sequence[Tape]) -> list[Account]:
+    """The accounts of every optimizer on every path, but for those that a framework keeps by itself."""
+    if not _latest or _latest[0][0] is not paths:  # one rule after the other asks for the same paths
+        _latest[:] = [(paths, [_account(tape, optimizer) for tape in paths for optimizer in _optimizers(tape)])]
+    return _latest[0][1]
+
+
+def _optimizers(tape: Tape) -> list[Optimizer]:
+    found = {id(event.optimizer): event.optimizer for event in tape.events if isinstance(event, OptimizerStep)}
+    for event in tape.events:
+        if isinstance(event, ZeroGrad) and event.optimizer is not None:
+            found.setdefault(id(event.optimizer), event.optimizer)
+    return list(found.values())
+
+
+def _account(tape: Tape, optimizer: Optimizer) -> Account:
+    made = Account(tape, optimizer)
+    pending: list[Gradient] = []
+    wiped: list[Wiped] = []
+    cleared: list[Value] = []
+    given = after_step = False
+    is_alone = len(_optimizers(tape)) == 1
+    for event in tape.events:
+        match event:
+            case Backward() if not event.by_framework and event.sink != "autograd.grad":
+                if serves(optimizer, event, is_alone=is_alone):
+                    pending.append(Gradient(event))
+                    made.backwards.append(event)
+                    cleared, after_step = [], False
+            case OptimizerStep() if event.optimizer is optimizer:
+                fresh = tuple(gradient.sink for gradient in pending if not gradient.used)
+                stale = tuple(gradient.sink for gradient in pending if gradient.used and not gradient.doubtful)
+                made.updates.append(Update(event, fresh, stale, tuple(wiped), given))
+                for gradient in pending:
+                    gradient.used = True
+                wiped, given, after_step = [], False, True
+            case Clip():
+                if event.reads_only:
+                    given = given or _concerns(optimizer, event.parameters)
+                elif _concerns(optimizer, event.parameters):
+                    unused = sum(not gradient.used for gradient in pending)
+                    made.clips.append(Clipped(event, unused, after_step))
+            case Fact(what="gradient-set"):
+                given = given or event.value is None or _concerns(optimizer, (event.value,))
+            case ZeroGrad() | InPlace():
+                found = clears(optimizer, event, cleared)
+                if found is None:
+                    continue
+                made.clearings.append(event)
+                if found:
+                    wiped += [Wiped(gradient.sink, event) for gradient in pending if not gradient.used]
+                    pending = []
+                for gradient in pending:
+                    gradient.doubtful = True
+    made.left = [gradient.sink for gradient in pending if not gradient.used]
+    return made
+
+
+def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:
+    """Whether a backward adds to the gradients of this optimizer's parameters, as far as is known."""
+    found = list(leaves(sink.value))
+    if any(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found):
+        return True
+    if optimizer.complete or not is_alone:
+        return False
+    return any(leaf.assumed or leaf.kind in (Kind.UNKNOWN, Kind.PARAMETER) for leaf in found)
+
+
+def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]) -> bool | None:
+    """Whether all that the optimizer holds is cleared by now (False: some of it, or perhaps); None: nothing of it."""
+    if isinstance(event, InPlace):
+        if bare(event.write.op) not in _ZEROES or not is_gradient(event.before):
+            return None
+        values: tuple[Value, ...] = (event.before,)
+    else:
+        values = event.parameters
+        if event.optimizer is optimizer:
+            return True
+        if not values and (event.optimizer is None or not event.optimizer.complete or not optimizer.complete):
+            return False
+    parameters = [value.parameter for value in values if value.parameter is not None]
+    if not optimizer.parameters:
+        return False
+    if not any(_covers(parameter, held) for parameter in parameters for held in optimizer.parameters):
+        return None
+    cleared += values
+    done = [value.parameter for value in cleared if value.parameter is not None]
+    return all(any(_covers(parameter, held) for parameter in done) for held in optimizer.parameters)
+
+
+def is_gradient(value: Value) -> bool:
+    """Whether a value is the gradient of something, or shares its memory."""
+    return "gradient" in value.flags or any("gradient" in source.flags for source in value.inputs)
+
+
+def _concerns(optimizer: Optimizer, values: Sequence[Value]) -> bool:
+    parameters = [value.parameter for value in values if value.parameter is not None]
+    if not optimizer.parameters:
+        return True
+    return any(_covers(parameter, held) for parameter in parameters for held in optimizer.parameters)
+
+
+def _covers(parameter: Parameter, held: Value) -> bool:
+    """Whether the two are one parameter, or one of them stands for all of the module that the other is part of."""
+    other = held.parameter
+    if other is None or other is parameter:
+        return other is parameter
+    return _stands_for(parameter, other) or _stands_for(other, parameter)
+
+
+def _stands_for(whole: Parameter, part: Parameter) -> bool:
+    if whole.name or whole.module is None or part.module is None:
+        return False
+    return part.module.is_within(whole.module)
+
+
+def common(first: Event, second: Event) -> tuple[tuple[int, int], ...]:
+    """The rounds of loops that two events share, up to and with the first loop in which their rounds differ."""
+    shared = []
+    for one, other in zip(first.iteration, second.iteration, strict=False):
+        if one[0] != other[0]:
+            break
+        shared.append(one)
+        if one[1] != other[1]:
+            break
+    return tuple(shared)
+
+
+def endings(tape: Tape) -> Iterator[Iteration]:
+    """The last round of each loop that came to its end by itself."""
+    return (event for event in tape.events if isinstance(event, Iteration) and not event.begins and event.last)

@@ -1,0 +1,69 @@
+"""Where losses arrive: the sinks of an entry over all of its paths, and the decisions that tell these paths apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Span
+from gradlint.tape import Backward, Decision, Tape, Value
+
+_Key = tuple[Span, bool, int]
+_NOW = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A loss that comes to a sink on one path."""
+
+    tape: Tape
+    sink: Backward
+
+    @property
+    def loss(self) -> Value:
+        return self.sink.value
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether the backward happens and finds nothing that carries a gradient."""
+        return not self.loss.requires_grad and not (self.sink.guarded or self.sink.caught)
+
+
+def arrivals(paths: Sequence[Tape]) -> list[list[Arrival]]:
+    """All arrivals, those at one sink together, in the order of the source."""
+    sinks: dict[tuple[Span, tuple[Span, ...]], list[Arrival]] = {}
+    for tape in paths:
+        for sink in tape.backwards():
+            sinks.setdefault((sink.at, sink.stack), []).append(Arrival(tape, sink))
+    return [sinks[key] for key in sorted(sinks)]
+
+
+def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[Decision]:
+    """The decisions that it takes to come to `arrival` and not to one of its `rivals`.
+
+    What can be left out is left out, the decisions farthest from `near` (and from the sink) first.
+    """
+    mine = _decisions(arrival)
+    others = [theirs for rival in rivals if not mine.keys() <= (theirs := _decisions(rival).keys())]
+    kept = set(mine)
+    for key in sorted(mine, key=lambda key: _distance(key[0], near, arrival.sink.at), reverse=True):
+        if not any(kept - {key} <= theirs for theirs in others):
+            kept.remove(key)
+    return [decision for key, decision in mine.items() if key in kept]
+
+
+def _decisions(arrival: Arrival) -> dict[_Key, Decision]:
+    """What was decided on the way to this arrival, but for other rounds of the loops around the sink."""
+    around = dict(arrival.sink.iteration)
+    found: dict[_Key, Decision] = {}
+    for decision in arrival.tape.decisions:
+        if decision.loop is None or around.get(decision.loop) == decision.round:
+            found[decision.at, decision.holds, _NOW] = decision
+        elif decision.loop not in around:
+            found[decision.at, decision.holds, decision.round] = decision
+    return found
+
+
+def _distance(at: Span, *places: Span) -> int:
+    """How many lines lie between `at` and the nearest of the places; another file is far."""
+    return min(abs(at.line - place.line) if at.path == place.path else 1_000_000 for place in places)

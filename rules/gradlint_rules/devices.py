@@ -1,0 +1,106 @@
+"""Which devices the paths of a program choose, and what hangs on that choice.
+
+A place that puts something on a device *chooses* if it is another device on another path, or one that the user can set.
+Where something on a path was put by such a place on a device that is not CUDA, the code runs without CUDA there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Related, Span
+from gradlint.tape import Decision, Event, Fact, Tape
+
+AMP, PLACED = "amp", "placed"
+CUDA, UNKNOWN = "cuda", "unknown"
+_ABOUT_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
+_ABOUT_DEVICES = re.compile(r"cuda|gpu|device|mps|xpu|accelerator|\bcpu", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Amp:
+    """What a fact `amp` says: the name that was used, the device, whether it is enabled, and what decides that."""
+
+    name: str
+    device: str
+    enabled: str
+    by: str
+    is_setting: bool  # what decides is an argument of the command line
+
+    @classmethod
+    def read(cls, fact: Fact) -> Amp:
+        """The parts of the detail: `torch.autocast device=cuda enabled=unknown by=args.amp`."""
+        name, *rest = fact.detail.split(" ")
+        said = dict(part.split("=", 1) for part in rest if "=" in part)
+        device, enabled = said.get("device", UNKNOWN), said.get("enabled", UNKNOWN)
+        return cls(name, device, enabled, said.get("by", ""), "setting" in said)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The places at which an entry puts something on a device that differs."""
+
+    places: frozenset[Span]
+
+    @classmethod
+    def of(cls, paths: Sequence[Tape]) -> Choices:
+        """The choosing places of all paths together."""
+        seen: dict[Span, set[str]] = {}
+        for tape in paths:
+            for fact in placed(tape):
+                seen.setdefault(fact.at, set()).update(fact.detail.split(" ") if " " in fact.detail else [fact.detail])
+        return cls(frozenset(at for at, types in seen.items() if len(types) > 1))
+
+    def without_cuda(self, tape: Tape) -> Fact | None:
+        """A place where this path puts something on a device other than CUDA, or on one that can be another."""
+        chosen = [fact for fact in placed(tape) if fact.at in self.places]
+        if any(fact.detail == CUDA for fact in chosen) or _is_said_to_be_cuda(tape, chosen):
+            return None
+        return next((fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None)
+
+
+def placed(tape: Tape) -> list[Fact]:
+    """What a path puts on devices."""
+    return [event for event in tape.events if isinstance(event, Fact) and event.what == PLACED]
+
+
+def _is_said_to_be_cuda(tape: Tape, chosen: Sequence[Fact]) -> bool:
+    """Whether the device is the user's choice, and this path has asked, in whatever words, whether it is CUDA."""
+    if not any(" " in fact.detail for fact in chosen):
+        return False
+    return any(decision.holds and _is_about_the_choice(decision.text) for decision in tape.decisions)
+
+
+def _is_about_the_choice(text: str) -> bool:
+    return bool(_ABOUT_CUDA.search(text)) and "is_available" not in text and "device_count" not in text
+
+
+def gates(event: Event, paths: Sequence[Tape]) -> list[Decision]:
+    """The decisions without which this is never come to: alike on all paths that do, other on one that does not."""
+    having = [tape for tape in paths if any(other.at == event.at for other in tape.events)]
+    common = set.intersection(*(_made(tape) for tape in having)) if having else set()
+    others = [_made(tape) for tape in paths if tape not in having]
+    turned = {(at, holds) for at, holds in common if any((at, not holds) in other for other in others)}
+    return [decision for decision in having[0].decisions if (decision.at, decision.holds) in turned] if having else []
+
+
+def _made(tape: Tape) -> set[tuple[Span, bool]]:
+    return {(decision.at, decision.holds) for decision in tape.decisions}
+
+
+def is_checked(event: Event, paths: Sequence[Tape]) -> bool:
+    """Whether a question about the device stands before this."""
+    return any(_ABOUT_DEVICES.search(decision.text) for decision in gates(event, paths))
+
+
+def is_about_devices(text: str) -> bool:
+    """Whether a condition speaks of devices."""
+    return bool(_ABOUT_DEVICES.search(text))
+
+
+def chosen_here(fact: Fact) -> Related:
+    """The place where the device is another one, for the reader."""
+    types = [name for name in fact.detail.split(" ") if name not in (CUDA, UNKNOWN)]
+    return Related(fact.at, f"the device can be {' or '.join(types)} here")

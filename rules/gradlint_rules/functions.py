@@ -1,0 +1,146 @@
+"""Fixes of autograd functions and of distributed training."""
+
+from __future__ import annotations
+
+import ast
+
+from gradlint.finding import Edit, Finding
+from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.order import called_name, calls_of, names_of, nested, related_line
+from gradlint_rules.training import gate_of
+from gradlint_rules.uncut import values_of
+
+
+def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`ctx.x = x` as a part of `ctx.save_for_backward(…)`, unpacked in the backward."""
+    kept = source.statement(finding.at)
+    match kept:
+        case ast.Assign(targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Name(id=name)):
+            backward = _method("backward", kept, source)
+            saving = next(calls_of(source.scope(kept), "save_for_backward"), None)
+            if saving is None:
+                edits = [source.rewrite(kept, f"{ctx}.save_for_backward({name})")]
+            else:
+                edits = [source.remove(kept), source.add_argument(saving, name)]
+            return (*edits, *_unpacked(backward, attribute, saving is None, source))
+    raise NoFixError("no plain name is kept")
+
+
+def _method(name: str, near: ast.AST, source: FixSource) -> ast.FunctionDef:
+    whole = next((outer for outer in source.around(near) if isinstance(outer, ast.ClassDef)), None)
+    for statement in whole.body if whole else ():
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            return statement
+    raise NoFixError(f"no {name}")
+
+
+def _unpacked(backward: ast.FunctionDef, attribute: str, is_first: bool, source: FixSource) -> list[Edit]:
+    ctx = backward.args.args[0].arg
+    reads = [n for n in ast.walk(backward) if isinstance(n, ast.Attribute) and source.text(n) == f"{ctx}.{attribute}"]
+    rebound = [s for s in backward.body if isinstance(s, ast.Assign) and any(s.value is read for read in reads)]
+    name = source.text(rebound[0].targets[0]) if rebound else attribute
+    if not rebound and name in names_of(backward, ast.Store):
+        raise NoFixError("the name means something else in the backward")
+    edits = [source.remove(statement) for statement in rebound]
+    edits += [source.replace(read, name) for read in reads if not any(s.value is read for s in rebound)]
+    if is_first:
+        return [*edits, source.first(backward.body, f"({name},) = {ctx}.saved_tensors")]
+    for statement in backward.body:
+        match statement:
+            case ast.Assign(targets=[ast.Tuple(elts=elements)], value=value):
+                if source.text(value) == f"{ctx}.saved_tensors":
+                    names = ", ".join([*map(source.text, elements), name])
+                    return [*edits, source.rewrite(statement, f"{names} = {ctx}.saved_tensors")]
+    raise NoFixError("what is saved is not unpacked")
+
+
+def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`None` for the inputs that the backward has no gradient for, and a tuple in the place of a list."""
+    statement = source.statement(finding.at)
+    if not isinstance(statement, ast.Return) or statement.value is None:
+        raise NoFixError("nothing is returned")
+    value = statement.value
+    if isinstance(value, ast.List):
+        return (source.replace(value, f"({source.text(value)[1:-1].strip().rstrip(',')},)"),)
+    forward = _method("forward", statement, source).args
+    if forward.vararg or forward.kwarg:
+        raise NoFixError("the number of inputs is open")
+    given = len(value.elts) if isinstance(value, ast.Tuple) else 1
+    missing = len(forward.args) - 1 - given
+    if missing < 1:
+        raise NoFixError("there are more gradients than inputs")
+    nones = ", ".join(["None"] * missing)
+    return (source.behind_text(value.elts[-1] if isinstance(value, ast.Tuple) else value, f", {nones}"),)
+
+
+def marked_dirty(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`ctx.mark_dirty(x)` before an input is written."""
+    statement = source.statement(finding.at)
+    forward = source.scope(statement)
+    if isinstance(forward, ast.Module) or len(forward.args.args) < 2:
+        raise NoFixError("no forward")
+    ctx, *inputs = [argument.arg for argument in forward.args.args]
+    used = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in inputs]
+    written = [n.id for n in sorted(used, key=lambda n: (n.lineno, n.col_offset))]
+    if not written or next(calls_of(forward, "mark_dirty"), None):
+        raise NoFixError("no input is written by its name")
+    return (source.before(statement, f"{ctx}.mark_dirty({written[0]})"),)
+
+
+def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`Fn()(x)` and `Fn.forward(ctx, x)` as `Fn.apply(x)`."""
+    call = source.expression(finding.at)
+    match call:
+        case ast.Call(func=ast.Call(func=function, args=[], keywords=[]) as made):
+            return (source.replace(made, f"{source.text(function)}.apply"),)
+        case ast.Call(func=ast.Attribute(attr="forward", value=ast.Name()) as forward):
+            edits = (source.replace_name(forward, "apply"),)
+            first = call.args[0] if call.args else None
+            is_ctx = isinstance(first, ast.Constant) or (isinstance(first, ast.Name) and first.id == "ctx")
+            return (*edits, source.remove_argument(call, first)) if first and is_ctx else edits
+        case ast.Call(func=func):
+            for value in values_of(func, source, call):
+                if isinstance(value, ast.Call) and not value.args and not value.keywords:
+                    return (source.replace(value, f"{source.text(value.func)}.apply"),)
+    raise NoFixError("not called as a function")
+
+
+def through_the_wrapper(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`ddp.module(x)` as `ddp(x)`."""
+    call = source.expression(finding.at)
+    match call:
+        case ast.Call(func=ast.Attribute(attr="module", value=wrapper) as func):
+            return (source.replace(func, source.text(wrapper)),)
+    raise NoFixError("the module is not called by itself")
+
+
+def own_shard_put_back(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The rank's own shard, which has a graph, put among those that were gathered."""
+    call = source.expression(finding.at)
+    match call:
+        case ast.Call(args=[ast.Name(id=shards), own, *_]) if called_name(call) == "all_gather":
+            while isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) and not own.args:
+                own = own.func.value
+            rank, imports = source.reference("torch.distributed.get_rank")
+            return (source.after(source.statement(call), f"{shards}[{rank}()] = {source.text(own)}"), *imports)
+    raise NoFixError("nothing is gathered into a list")
+
+
+def synchronised_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`no_sync` decided by the condition of the step."""
+    step = source.statement_on(related_line(finding, "the step"))
+    steps = source.text(gate_of(step, source).test)
+    near = source.statement(finding.at)
+    if source.scope(near) is not source.scope(step):
+        raise NoFixError("the step stands in another function")
+    for node in ast.walk(source.scope(near)):
+        if isinstance(node, ast.IfExp):
+            if "no_sync" in source.text(node.orelse):
+                return (source.replace(node.test, steps),)
+            if "no_sync" in source.text(node.body):
+                return (source.replace(node.test, f"not ({steps})"),)
+    for outer in nested(near, source):
+        if isinstance(outer, ast.If) and outer is not gate_of(step, source):
+            text = "".join(source.text(each) for each in outer.body)
+            return (source.replace(outer.test, f"not ({steps})" if "no_sync" in text else steps),)
+    raise NoFixError("what decides is not in view")

@@ -1,0 +1,220 @@
+"""`torch.where` and masks around a function that is not defined where they do not choose it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradlint.tape import Value
+from gradlint_rules.numbers import is_never_negative, is_positive, key, origin, passes_relu, zero_with
+from gradlint_rules.words import bare
+
+_COMPARES = {
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
+}  # fmt: skip
+_SPELLINGS = {"greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne"}
+_TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
+_BEYOND_ONE = (1.0, -1.0, 2.0, -2.0)
+_ROOTS, _ZERO = (0.0, -1.0), (0.0,)
+_POINTS = {
+    "log": _ZERO, "log2": _ZERO, "log10": _ZERO, "reciprocal": _ZERO, "sqrt": _ROOTS, "rsqrt": _ROOTS,
+    "acos": _BEYOND_ONE, "arccos": _BEYOND_ONE, "asin": _BEYOND_ONE, "arcsin": _BEYOND_ONE,
+}  # fmt: skip
+_ELEMENTWISE = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "neg",
+    "exp",
+    "expm1",
+    "abs",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "log",
+    "log2",
+}
+_ELEMENTWISE |= {"log10", "log1p", "reciprocal", "cos", "sin", "tanh", "sigmoid", "acos", "asin", "arccos", "arcsin"}
+_ELEMENTWISE |= {"clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "true_divide", "divide", "multiply"}
+_ELEMENTWISE |= {"subtract"}
+_DIVISIONS = {"div", "divide", "true_divide"}
+_TO_INFINITY = {"pow", "rsqrt", "reciprocal", *_DIVISIONS}
+_NOT_A_NUMBER = {"isnan": _DIVISIONS, "isinf": {"log", "log2", "log10", *_TO_INFINITY}}
+_MOST = 40  # values of one side that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """An operation that is undefined at `point`, where `choice` does not take its result: the gradient is NaN there."""
+
+    choice: Value
+    operation: Value
+    argument: Value
+    point: float
+
+
+def guarded(choice: Value) -> Iterator[Guarded]:
+    """What `choice` guards in vain."""
+    for condition, side, taken in _sides(choice):
+        for operation in _computed(side):
+            for argument in _argument(operation):
+                for point in _points(operation, argument):
+                    if _holds(condition, operation, argument, point) is (not taken):
+                        yield Guarded(choice, operation, argument, point)
+
+
+def _sides(choice: Value) -> Iterator[tuple[Value, Value, bool]]:
+    """For each side of a choice that carries a gradient: the condition, the side, and when the side is taken."""
+    condition, *sides = _parts(choice)
+    for side, taken in zip(sides, (True, False), strict=False):
+        if isinstance(condition, Value) and isinstance(side, Value) and side.requires_grad:
+            yield condition, side, taken
+
+
+def _parts(choice: Value) -> tuple[object, object, object]:
+    """The condition of a choice, what is taken where it holds, and what is taken elsewhere."""
+    name, first, second = bare(choice.op), choice.argument(0), choice.argument(1)
+    if name == "where" and choice.op.startswith("torch.Tensor."):
+        return second or choice.argument("condition"), first, choice.argument(2, "other")
+    if name == "where":
+        return first or choice.argument("condition"), second or choice.argument("input"), choice.argument(2, "other")
+    if name in ("masked_fill", "setitem") and choice.inputs:
+        return second or choice.argument("mask"), None, choice.inputs[0]
+    return None, None, None
+
+
+def _computed(side: Value) -> Iterator[Value]:
+    """The elementwise operations that make up a side."""
+    seen, pending = {id(side)}, [side]
+    for current in pending:
+        found = origin(current, selected=False)
+        name = bare(found.op)
+        if name in _ELEMENTWISE and found.requires_grad:
+            yield found
+            for source in found.inputs:
+                if id(source) not in seen and len(seen) < _MOST:
+                    seen.add(id(source))
+                    pending.append(source)
+
+
+def _argument(operation: Value) -> Iterator[Value]:
+    """The argument of an operation whose value decides whether it is defined."""
+    name = bare(operation.op)
+    if name in _DIVISIONS:
+        divisor = operation.argument(1, "other")
+        if isinstance(divisor, Value):
+            yield divisor
+    elif operation.inputs and operation.inputs[0].requires_grad and not isinstance(operation.argument(0), int | float):
+        yield operation.inputs[0]
+
+
+def _points(operation: Value, argument: Value) -> Iterator[float]:
+    """Where the gradient of `operation` is not finite, as far as its argument can come there."""
+    if is_positive(argument):
+        return
+    points = _singular(operation)
+    if passes_relu(argument) and not _has_trained_numerator(operation):
+        points = tuple(point for point in points if point > 0)
+    if points == _ROOTS and is_never_negative(argument):
+        points = _ZERO
+    yield from points
+
+
+def _has_trained_numerator(operation: Value) -> bool:
+    numerator = operation.argument(0)
+    return bare(operation.op) in _DIVISIONS and isinstance(numerator, Value) and numerator.requires_grad
+
+
+def _singular(operation: Value) -> tuple[float, ...]:
+    name = bare(operation.op)
+    if name in _DIVISIONS:
+        return _ZERO
+    if name != "pow":
+        return _POINTS.get(name, ())
+    exponent = operation.argument(1, "exponent")
+    if not isinstance(exponent, int | float) or isinstance(exponent, bool):
+        return ()
+    if exponent == int(exponent):
+        return _ZERO if exponent < 0 else ()
+    return _ROOTS if exponent < 1 else (-1.0,)
+
+
+def _holds(condition: Value, operation: Value, argument: Value, point: float) -> bool | None:
+    """Whether the condition holds where `argument` is `point`; None where that is not known."""
+    condition = origin(condition, selected=False)
+    name = _SPELLINGS.get(bare(condition.op), bare(condition.op))
+    parts = [_holds(part, operation, argument, point) for part in condition.inputs] if name in _CONNECTIVES else []
+    match name:
+        case "bitwise_not" | "logical_not" | "invert":
+            return None if parts[0] is None else not parts[0]
+        case "bitwise_and" | "logical_and" | "and":
+            return False if False in parts else None if None in parts else True
+        case "bitwise_or" | "logical_or" | "or":
+            return True if True in parts else None if None in parts else False
+        case "isnan" | "isinf" | "isfinite":
+            return _is_result(condition, operation, name)
+    if name in _COMPARES:
+        return _compared(condition, name, operation, argument, point)
+    shared = point == 0 and {key(part) for part in zero_with(condition)} & {key(part) for part in zero_with(argument)}
+    return False if shared else None
+
+
+_CONNECTIVES = {"bitwise_not", "logical_not", "invert", "bitwise_and", "logical_and", "and"}
+_CONNECTIVES |= {"bitwise_or", "logical_or", "or"}
+
+
+def _is_of(value: Value, operation: Value) -> bool:
+    """Whether `value` is the operation's result, or the same computed again."""
+    return key(value) == key(operation)
+
+
+def _is_result(condition: Value, operation: Value, name: str) -> bool | None:
+    """What `isnan(y)` says of the operation's own result where it is undefined."""
+    if not condition.inputs or not _is_of(condition.inputs[0], operation):
+        return None
+    if name == "isfinite":
+        return False
+    return True if bare(operation.op) in _NOT_A_NUMBER[name] else None
+
+
+def _compared(condition: Value, name: str, operation: Value, argument: Value, point: float) -> bool | None:
+    left, right = condition.argument(0), condition.argument(1, "other")
+    if not isinstance(left, Value):
+        left, right, name = right, left, _TURNED[name]
+    if not isinstance(left, Value):
+        return None
+    if right == math.inf and bare(operation.op) in _TO_INFINITY and _is_of(left, operation):
+        return name in ("eq", "ge")
+    value = _at(left, argument, point)
+    if value is None:
+        return None
+    if isinstance(right, int | float):
+        return bool(_COMPARES[name](value, right))
+    if right is not None and not isinstance(right, Value):  # an unknown threshold: taken to be above zero, but small
+        return {"gt": False, "ge": False, "lt": True, "le": True}.get(name) if value <= 0 else None
+    return None
+
+
+def _at(compared: Value, argument: Value, point: float) -> float | None:
+    """What `compared` is where `argument` is `point`."""
+    same = {key(argument), key(_unclamped(argument))}
+    below = origin(compared, selected=False)
+    if key(below) in same:
+        return point
+    if bare(below.op) == "abs" and below.inputs and key(below.inputs[0]) in same:
+        return abs(point)
+    if point == 0 and {key(part) for part in zero_with(compared)} & {key(part) for part in zero_with(argument)}:
+        return 0.0
+    return None
+
+
+def _unclamped(argument: Value) -> Value:
+    """What was clamped to the very interval in which the operation is defined: `x.clamp(-1, 1).acos()`."""
+    found = origin(argument, selected=False)
+    is_clamp = bare(found.op) in ("clamp", "clip") and found.inputs
+    bounds = found.argument(1, "min"), found.argument(2, "max")
+    return found.inputs[0] if is_clamp and bounds == (-1, 1) else found

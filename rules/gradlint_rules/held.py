@@ -1,0 +1,50 @@
+"""Which parameters are meant: those of an optimizer, of a loss, of a clip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradlint.tape import Backward, Module, Optimizer, OptimizerStep, Parameter, Tape, Value, leaves
+
+
+def overlap(one: Parameter, other: Parameter) -> bool:
+    """Whether the two are one parameter, or one of them stands for all the parameters of a module around the other."""
+    if one is other or (one.at, one.path) == (other.at, other.path):
+        return True
+    return _covers(one, other) or _covers(other, one)
+
+
+def _covers(whole: Parameter, part: Parameter) -> bool:
+    if whole.name or whole.module is None or part.module is None:
+        return False
+    return _is_within(part.module, whole.module)
+
+
+def _is_within(module: Module, other: Module) -> bool:
+    return module.is_within(other) or f"{module.path}.".startswith(f"{other.path}.")
+
+
+def reached(sink: Backward) -> list[Parameter]:
+    """The parameters that a backward gives a gradient."""
+    return identities(leaves(sink.value))
+
+
+def identities(values: Iterable[Value]) -> list[Parameter]:
+    """The parameters that some values are."""
+    return [value.parameter for value in values if value.parameter is not None]
+
+
+def share(some: Iterable[Parameter], others: Iterable[Parameter]) -> bool:
+    """Whether the two have a parameter in common."""
+    these, known = list(some), list(others)
+    if {id(one) for one in these} & {id(other) for other in known}:
+        return True
+    return any(overlap(one, other) for one in these for other in known)
+
+
+def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape) -> bool:
+    """Whether an optimizer holds one of these, or is the only one there is and not known to hold others."""
+    if optimizer.parameters:
+        return share(identities(optimizer.parameters), parameters)
+    stepped = {id(event.optimizer) for event in tape.events if isinstance(event, OptimizerStep)}
+    return not optimizer.complete and stepped <= {id(optimizer)}

@@ -1,0 +1,213 @@
+"""What is known of the numbers in a tensor: where they were taken from unchanged, and when they can be zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradlint.tape import Kind, Value
+from gradlint_rules.words import bare
+
+_SELECTS = {"getitem", "index", "index_select", "gather", "take", "take_along_dim", "masked_select", "narrow", "select"}
+_SELECTS |= {"diagonal"}
+_SPLITS = {"chunk", "split", "unbind", "tensor_split", "split_with_sizes", "sort", "topk", "max", "min", "amax", "amin"}
+_SAME = {
+    "view",
+    "reshape",
+    "view_as",
+    "reshape_as",
+    "flatten",
+    "unflatten",
+    "ravel",
+    "squeeze",
+    "unsqueeze",
+    "transpose",
+}
+_SAME |= {"permute", "t", "T", "mT", "swapaxes", "movedim", "contiguous", "clone", "detach", "data", "to", "float"}
+_SAME |= {
+    "double",
+    "half",
+    "bfloat16",
+    "type",
+    "type_as",
+    "cuda",
+    "cpu",
+    "expand",
+    "expand_as",
+    "repeat",
+    "flip",
+    "roll",
+}
+_SAME |= {"broadcast_to", "checkpoint", "part", "Flatten", "Unflatten", "Identity"}
+_KEEPS_ZERO = {"abs", "neg", "square", "sqrt", "sum", "mean", "nanmean", "nansum", "cumsum", "any", "all", "norm"}
+_KEEPS_ZERO |= {"vector_norm", "count_nonzero", "bool", "relu", "ReLU", "sgn", "sign", "threshold"}
+_LOSSES_OF_SQUARES = {"mse_loss", "MSELoss"}
+_POSITIVE = {"exp", "softplus", "Softplus", "sigmoid", "Sigmoid", "softmax", "Softmax", "cosh", "erfc"}
+_RELU = {"relu", "ReLU", "relu6", "ReLU6"}
+_PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
+_PURE = {"add", "sub", "mul", "div", "pow", "clamp", "gt", "ge", "lt", "le", "eq", "ne", "exp", "log", "cos", "sin"}
+_PURE |= {"isnan", "isfinite", "isinf", "reciprocal", "rsqrt", *_KEEPS_ZERO}
+_DEPTH = 8
+
+
+def unchanged(value: Value, *, selected: bool = True) -> Iterator[Value]:
+    """`value`, then what its numbers were taken from as they are: through views, copies, casts, selections."""
+    yield value
+    while value.inputs and _shows(value, selected):
+        value = value.inputs[0]
+        yield value
+
+
+def _shows(value: Value, selected: bool) -> bool:
+    name = bare(value.op)
+    if name == "output":
+        return bare(value.op.rpartition(".")[0]) in _SPLITS
+    if name in _SELECTS:
+        return selected or ("selection" not in value.flags and name == "getitem")
+    if name in ("max", "min", "amax", "amin") and isinstance(value.argument(1, "other"), Value):
+        return False
+    return name in _SAME or name in _SPLITS
+
+
+def origin(value: Value, *, selected: bool = True) -> Value:
+    """Where the numbers of `value` were computed."""
+    *_, last = unchanged(value, selected=selected)
+    return last
+
+
+def key(value: Value, depth: int = 0) -> object:
+    """What identifies the numbers of `value`: the same for two computations of the same from the same."""
+    value = origin(value, selected=False)
+    if depth > _DEPTH or bare(value.op) not in _PURE or not value.inputs:
+        return id(value)
+    constants = tuple((name, given) for name, given in value.arguments if isinstance(given, int | float | str))
+    return bare(value.op), tuple(key(source, depth + 1) for source in value.inputs), constants
+
+
+def zero_with(value: Value) -> Iterator[Value]:
+    """`value`, then what is zero where it is zero: below views, powers, sums, norms, products with a number."""
+    while True:
+        value = origin(value, selected=False)
+        yield value
+        if not value.inputs or not _keeps_zero(value):
+            return
+        value = value.inputs[0]
+
+
+def _keeps_zero(value: Value) -> bool:
+    name = bare(value.op)
+    if name == "pow":
+        exponent = value.argument(1, "exponent")
+        return isinstance(exponent, int | float) and exponent > 0
+    if name in ("clamp", "clip", "clamp_min"):
+        return value.argument(1, "min") in (None, 0) and len(value.inputs) == 1
+    if name in ("maximum", "max"):
+        return len(value.inputs) == 1 or _is_zero(value.inputs[1])
+    if name == "mul":
+        return len(value.inputs) == 1
+    if name == "div":
+        return len(value.inputs) == 1 and value.argument(0) in (None, value.inputs[0])
+    return name in _KEEPS_ZERO
+
+
+def _is_zero(value: Value) -> bool:
+    return value.kind is Kind.CONSTANT and value.number == 0
+
+
+def is_positive(value: Value) -> bool:
+    """Whether the numbers of `value` are above zero by what computed them."""
+    return any(_is_above_zero(source) for source in zero_with(value))
+
+
+def _is_above_zero(value: Value) -> bool:
+    name = bare(value.op)
+    if name in ("clamp", "clip", "clamp_min"):
+        low = value.argument(1, "min")
+        return low is not None and (not isinstance(low, int | float) or low > 0)
+    if name == "add":
+        others = [given for _, given in value.arguments if given not in value.inputs]
+        added = any(not isinstance(other, int | float) or other > 0 for other in others)
+        return added and all(is_never_negative(source) for source in value.inputs)
+    return name in _POSITIVE
+
+
+def passes_relu(value: Value) -> bool:
+    """Whether, where `value` is zero, a ReLU on the way back makes the gradient zero, whatever it was."""
+    return any(bare(source.op) in _RELU for source in zero_with(value))
+
+
+def is_never_negative(value: Value) -> bool:
+    """Whether the numbers of `value` are zero or above."""
+    found = origin(value, selected=False)
+    name = bare(found.op)
+    if name in ("clamp", "clip", "clamp_min"):
+        low = found.argument(1, "min")
+        return low is not None and (not isinstance(low, int | float) or low >= 0)
+    return name in ("abs", "norm", "vector_norm") or name in _RELU or name in _POSITIVE or is_square(found)
+
+
+def is_square(value: Value, depth: int = 0) -> bool:
+    """Whether `value` is a square, or a sum or mean of squares, that can be zero."""
+    found = origin(value, selected=False)
+    if depth > _DEPTH or not found.inputs:
+        return False
+    name, first = bare(found.op), found.inputs[0]
+    match name:
+        case "pow":
+            exponent = found.argument(1, "exponent")
+            return isinstance(exponent, int | float) and exponent > 0 and exponent % 2 == 0 and _can_be_zero(first)
+        case "square" | "var":
+            return _can_be_zero(first)
+        case "einsum" | "dot" | "inner" | "vdot":
+            return _is_with_itself(found) and _can_be_zero(first)
+        case "mul":
+            if _is_with_itself(found):
+                return _can_be_zero(first)
+            return any(is_square(source, depth + 1) for source in found.inputs)
+        case "div":
+            return found.argument(0) in (None, first) and is_square(first, depth + 1)
+        case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
+            return _sums_squares(found, name, depth)
+        case "clamp" | "clip" | "clamp_min":
+            if _keeps_zero(found):
+                return is_square(first, depth + 1) or _is_expanded_square(first)
+            return False
+    return name in _LOSSES_OF_SQUARES
+
+
+def _is_with_itself(value: Value) -> bool:
+    """Whether a product is one of a tensor with itself."""
+    left, right = value.argument(0), value.argument(1, "other")
+    return isinstance(left, Value) and isinstance(right, Value) and key(left) == key(right)
+
+
+def _sums_squares(value: Value, name: str, depth: int) -> bool:
+    if name == "add":
+        others = [given for _, given in value.arguments if given not in value.inputs]
+        if any(other != 0 for other in others):
+            return False
+    return all(is_square(source, depth + 1) for source in value.inputs)
+
+
+def _can_be_zero(base: Value) -> bool:
+    found = origin(base, selected=False)
+    if found.kind in (Kind.PARAMETER, Kind.LEAF, Kind.CONSTANT):
+        return False
+    return not is_positive(base) and not passes_relu(base)
+
+
+def _is_expanded_square(value: Value) -> bool:
+    """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet."""
+    terms = list(_terms(value))
+    products = [term for term in terms if any(bare(part.op) in _PRODUCTS for part in zero_with(term))]
+    return bool(products) and any(is_square(term) for term in terms)
+
+
+def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
+    found = origin(value, selected=False)
+    if bare(found.op) in ("add", "sub", "addmm", "baddbmm") and depth < _DEPTH:
+        if bare(found.op) in ("addmm", "baddbmm"):
+            yield found
+        for source in found.inputs:
+            yield from _terms(source, depth + 1)
+    else:
+        yield found

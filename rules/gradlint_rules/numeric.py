@@ -1,0 +1,169 @@
+"""Fixes of losses whose gradient is not finite, and of activations that a loss applies itself."""
+
+from __future__ import annotations
+
+import ast
+
+from gradlint.finding import Edit, Finding
+from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.order import called_name
+from gradlint_rules.uncut import values_of
+
+_EPS = "1e-12"
+_HARMLESS = {"acos": "0.0", "asin": "0.0", "atanh": "0.0", "arccos": "0.0", "arcsin": "0.0", "acosh": "2.0"}
+_WITH_LOGITS = {
+    "BCELoss": "BCEWithLogitsLoss", "binary_cross_entropy": "binary_cross_entropy_with_logits",
+    "NLLLoss": "CrossEntropyLoss", "nll_loss": "cross_entropy",
+}  # fmt: skip
+
+
+def argument_of(call: ast.Call, source: FixSource) -> ast.expr:
+    """The tensor that a function or method is applied to."""
+    if isinstance(call.func, ast.Attribute) and not source.called(call.func).startswith(("torch.", "math.")):
+        return call.func.value
+    if not call.args:
+        raise NoFixError("applied to nothing")
+    return call.args[0]
+
+
+def harmless_elsewhere(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """What is undefined where it is not chosen, computed of harmless values there."""
+    choice = source.expression(finding.at)
+    if not isinstance(choice, ast.Call):
+        raise NoFixError("no choice")
+    condition, is_first = _condition(choice, finding, source)
+    operation = _undefined(choice, finding, source)
+    if isinstance(operation, ast.BinOp):
+        argument = operation.right if isinstance(operation.op, ast.Div) else operation.left
+        harmless = "1.0"
+    elif isinstance(operation, ast.Call):
+        argument, harmless = argument_of(operation, source), _HARMLESS.get(called_name(operation), "1.0")
+    else:
+        raise NoFixError("no operation")
+    where, imports = source.reference("torch.where")
+    chosen = [source.text(argument), harmless] if is_first else [harmless, source.text(argument)]
+    return (source.replace(argument, f"{where}({condition}, {', '.join(chosen)})"), *imports)
+
+
+def _condition(choice: ast.Call, finding: Finding, source: FixSource) -> tuple[str, bool]:
+    """The condition of a choice, and whether what is undefined is what is chosen where it holds."""
+    if called_name(choice) == "masked_fill" and choice.args:
+        return source.text(choice.args[0]), False
+    if called_name(choice) != "where" or len(choice.args) != 3:
+        raise NoFixError("no choice of three")
+    first, _, third = choice.args
+    try:
+        operation = _undefined(choice, finding, source)
+    except NoFixError:
+        return source.text(first), True
+    in_third = any(node is operation for node in ast.walk(third))
+    statement = source.statement(operation)
+    names = map(source.text, statement.targets) if isinstance(statement, ast.Assign) else ()
+    return source.text(first), not (in_third or source.text(third) in names)
+
+
+def _undefined(choice: ast.Call, finding: Finding, source: FixSource) -> ast.expr:
+    for related in finding.related:
+        if "computed for all" in related.message and related.at.path == finding.at.path:
+            return source.expression(related.at)
+    raise NoFixError("the operation is not in view")
+
+
+def with_epsilon(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """A root taken of a little more."""
+    node = source.expression(finding.at)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return (source.replace(node.left, f"({source.text(node.left)} + {_EPS})"),)
+    if not isinstance(node, ast.Call) or called_name(node) not in ("sqrt", "sqrt_", "pow", "rsqrt"):
+        raise NoFixError("no root")
+    argument = argument_of(node, source)
+    return (source.replace(argument, f"{source.text(argument)} + {_EPS}"),)
+
+
+def at_least_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """A mean over what a mask selects divided by at least one."""
+    node = source.expression(finding.at)
+    match node:
+        case ast.BinOp(op=ast.Div(), right=right):
+            return (source.replace(right, f"{source.operand(right)}.clamp(min=1)"),)
+        case ast.Call(func=ast.Attribute(attr="mean", value=ast.Subscript(slice=mask) as chosen), args=[]):
+            count = f"{source.operand(mask)}.sum().clamp(min=1)"
+            return (source.replace(node, f"{source.text(chosen)}.sum() / {count}"),)
+    raise NoFixError("no mean over a mask")
+
+
+def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`log(softmax(x))` as `log_softmax(x)`, and `log(sigmoid(x))` as `logsigmoid(x)`."""
+    log = source.expression(finding.at)
+    activation = _activation(log, finding, source)
+    argument = argument_of(activation, source)
+    name = called_name(activation).lower()
+    log_of = argument_of(log, source) if isinstance(log, ast.Call) else log
+    if "sigmoid" in name:
+        sign = "-" if isinstance(log_of, ast.BinOp) and isinstance(log_of.op, ast.Sub) else ""
+        function, rest = "torch.nn.functional.logsigmoid", ""
+    elif "softmax" in name:
+        sign, function, rest = "", "torch.log_softmax", _rest(activation, argument, source)
+    else:
+        raise NoFixError("neither softmax nor sigmoid")
+    new, imports = source.reference(function)
+    if any(node is activation for node in ast.walk(log)) or isinstance(argument, ast.Name | ast.Attribute):
+        inner = source.operand(argument) if sign else source.text(argument)
+        return (source.replace(log, f"{new}({sign}{inner}{rest})"), *imports)
+    logits = source.fresh("logits", log)
+    head = source.before(source.statement(activation), f"{logits} = {source.text(argument)}")
+    return (head, source.replace(argument, logits), source.replace(log, f"{new}({sign}{logits}{rest})"), *imports)
+
+
+def _activation(log: ast.expr, finding: Finding, source: FixSource) -> ast.Call:
+    """The softmax or sigmoid whose logarithm is taken, in the same expression or before."""
+    candidates: list[ast.expr] = [node for node in ast.walk(log) if isinstance(node, ast.Call) and node is not log]
+    for related in finding.related:
+        if "computed here" in related.message and related.at.path == finding.at.path:
+            candidates.append(source.expression(related.at))
+    for node in candidates:
+        if isinstance(node, ast.Call) and called_name(node).lower() in ("softmax", "sigmoid"):
+            return node
+    raise NoFixError("the activation is not in view")
+
+
+def _rest(activation: ast.Call, argument: ast.expr, source: FixSource) -> str:
+    """The other arguments of a softmax, with a comma before them."""
+    others = [*(each for each in activation.args if each is not argument), *activation.keywords]
+    if not others:
+        raise NoFixError("the dimension is not in view")
+    return "".join(f", {source.text(each)}" for each in others)
+
+
+def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """An activation that the loss applies itself taken away, or a loss that applies what is missing."""
+    takes_probabilities = "gets the result of" in finding.message and "takes probabilities" in finding.message
+    for at in (finding.at, *(related.at for related in finding.related if related.at.path == finding.at.path)):
+        try:
+            node = source.expression(at)
+        except NoFixError:
+            continue
+        is_activation = isinstance(node, ast.Call) and called_name(node).lower() in ("softmax", "sigmoid")
+        if isinstance(node, ast.Call) and is_activation and not takes_probabilities:
+            if "nll" in finding.message.lower():
+                return (source.replace_name(node.func, "log_softmax"),) if isinstance(node.func, ast.Attribute) else ()
+            return (source.replace(node, source.text(_operand_of(node, source))),)
+    return _other_loss(finding, source)
+
+
+def _operand_of(node: ast.Call, source: FixSource) -> ast.expr:
+    """What an activation is applied to: a module's argument, where it is a module."""
+    is_module = isinstance(node.func, ast.Attribute) and source.text(node.func.value) in ("self", "F", "nn.functional")
+    return node.args[0] if is_module and node.args else argument_of(node, source)
+
+
+def _other_loss(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    call = source.expression(finding.at)
+    if not isinstance(call, ast.Call):
+        raise NoFixError("no loss is called")
+    made = [call, *(value for value in values_of(call.func, source, call) if isinstance(value, ast.Call))]
+    for each in made:
+        name = called_name(each)
+        if name in _WITH_LOGITS and isinstance(each.func, ast.Attribute):
+            return (source.replace_name(each.func, _WITH_LOGITS[name]),)
+    raise NoFixError("the loss is made elsewhere")

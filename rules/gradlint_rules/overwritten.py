@@ -1,0 +1,87 @@
+"""Tensors that were saved for a backward and overwritten before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Related, Span
+from gradlint.tape import Backward, Saved, Storage, Tape, Value, Write, graph
+from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.visited import backwards
+from gradlint_rules.words import calls, maker, places, to_sink, when
+
+_ROLES = {"input": "its input", "self": "its input", "other": "its other input", "result": "its result"}
+
+_Stale = tuple[Value, Saved, Write]
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A tensor that `user` saved, that `write` changed, and that the backward of `arrival` needs as it was."""
+
+    arrival: Arrival
+    user: Value
+    saved: Saved
+    write: Write
+    is_parameter: bool
+    condition: str
+
+    @property
+    def at(self) -> Span:
+        return self.write.at
+
+    @property
+    def sink(self) -> Backward:
+        return self.arrival.sink
+
+    @property
+    def saving(self) -> str:
+        """What was saved, in words: `F.softmax()` saved its result."""
+        return f"{maker(self.user)} saved {_ROLES.get(self.saved.role, self.saved.role)} for the backward"
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        saver = Related(self.user.at, self.saving)
+        return places(self.at, saver, *calls(self.write.stack, self.sink.stack), to_sink(self.sink))
+
+
+def is_step(op: str) -> bool:
+    """Whether a write is an optimizer's."""
+    return op.rpartition(".")[2] == "step"
+
+
+def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten]:
+    """What was saved and then written, each write once: by writes that autograd sees, or by those that it does not."""
+    told: set[Span] = set()
+    stale = {id(sink): found for tape in paths for sink, found in _stale(tape, counted)}
+    for sink in arrivals(paths):
+        found = [(arrival, *entry) for arrival in sink for entry in stale[id(arrival.sink)]]
+        for arrival, user, saved, write in found:
+            if write.at in told:
+                continue
+            told.add(write.at)
+            guilty = {id(other.sink) for other, _, _, again in found if again.at == write.at}
+            rivals = [rival for rival in sink if id(rival.sink) not in guilty]
+            condition = when(conditions(arrival, rivals, write.at))
+            yield Overwritten(arrival, user, saved, write, _is_parameter(saved.storage, arrival.loss), condition)
+
+
+def _stale(tape: Tape, counted: bool) -> Iterator[tuple[Backward, list[_Stale]]]:
+    """For each backward what it finds overwritten; what it finds freed raises (GL507), whatever was written."""
+    for sink, values, freed_by in backwards(tape):
+        saved = [(user, saved) for user in values if id(user) not in freed_by for saved in user.saves]
+        found = [(user, kept, _first_write(kept, sink, counted)) for user, kept in saved]
+        yield sink, [(user, kept, write) for user, kept, write in found if write is not None]
+
+
+def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
+    """The first write after the saving and before the backward; none of the unseen where a seen one makes it raise."""
+    since = [write for write in saved.storage.writes[saved.order :] if write.order <= sink.order]
+    if not counted and any(write.counted for write in since):
+        return None
+    return next((write for write in since if write.counted is counted), None)
+
+
+def _is_parameter(storage: Storage, loss: Value) -> bool:
+    return any(value.parameter is not None and value.storage is storage for value in graph(loss))

@@ -1,0 +1,220 @@
+"""Fixes that put the device in the place of `"cuda"`: which name has it here, and how autocast and scalers are told."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradlint.finding import Edit, Finding
+from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.order import called_name, calls_of, related_line
+
+_OLD_ARGUMENTS = {
+    "autocast": ("enabled", "dtype", "cache_enabled"),
+    "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
+}
+_NEW = {"autocast": "torch.autocast", "GradScaler": "torch.amp.GradScaler"}
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """How the device is written here, and how its type (`"cuda"`)."""
+
+    text: str
+    type: str
+
+
+def device_for(finding: Finding, node: ast.AST, source: FixSource) -> Device:
+    """The device that the program has chosen, by a name that is bound where `node` stands."""
+    for target, value in _chosen(finding, source):
+        if _is_bound(target, node, source):
+            return _typed(target, value, source)
+    scope = source.scope(node)
+    arguments = [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
+    if any(argument.arg == "device" for argument in arguments):
+        return Device("device", "torch.device(device).type")
+    if arguments and arguments[0].arg == "self" and _assigns("self.device", node, source):
+        return Device("self.device", "torch.device(self.device).type")
+    raise NoFixError("the device has no name here")
+
+
+def _chosen(finding: Finding, source: FixSource) -> Iterator[tuple[str, ast.expr]]:
+    """The names that the device is given where it is chosen, and in the statements that pass it on."""
+    try:
+        chosen = source.statement_on(related_line(finding, "the device can be"))
+    except NoFixError:
+        return
+    for call in calls_of(chosen, "to"):
+        if call.args and isinstance(call.args[0], ast.Name | ast.Attribute):
+            yield source.text(call.args[0]), call.args[0]
+    if isinstance(chosen, ast.Assign) and len(chosen.targets) == 1 and not any(True for _ in calls_of(chosen, "to")):
+        text = source.text(chosen.targets[0])
+        yield text, chosen.value
+        for other in ast.walk(source.tree):
+            match other:
+                case ast.Assign(targets=[ast.Attribute() as target], value=ast.Name(id=name)) if name == text:
+                    yield source.text(target), chosen.value
+
+
+def _is_bound(text: str, node: ast.AST, source: FixSource) -> bool:
+    """Whether a name has its value where `node` stands: its own function's, an argument, the module's, or of `self`."""
+    scope = source.scope(node)
+    if text.startswith("self."):
+        return not isinstance(scope, ast.Module) and bool(scope.args.args) and scope.args.args[0].arg == "self"
+    if not text.isidentifier():
+        return False
+    if not isinstance(scope, ast.Module) and text in {arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)}:
+        return True
+    line = getattr(node, "lineno", 0)
+    here = _stores(text, source, scope)
+    top = [each for each in _stores(text, source, source.tree) if isinstance(source.scope(each), ast.Module)]
+    return any(each.lineno < line for each in here) if here else bool(top)
+
+
+def _stores(text: str, source: FixSource, scope: ast.AST) -> list[ast.Name]:
+    stores = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return [node for node in stores if node.id == text and source.scope(node) is scope]
+
+
+def _assigns(text: str, node: ast.AST, source: FixSource) -> bool:
+    """Whether the class around `node` assigns this attribute."""
+    whole = next((outer for outer in source.around(node) if isinstance(outer, ast.ClassDef)), None)
+    targets = (t for each in ast.walk(whole or source.tree) if isinstance(each, ast.Assign) for t in each.targets)
+    return any(source.text(target) == text for target in targets)
+
+
+def _typed(text: str, value: ast.expr, source: FixSource) -> Device:
+    match value:
+        case ast.Call(func=func) if source.called(func) == "torch.device":
+            return Device(text, f"{text}.type")
+        case ast.Constant(value=str()) | ast.IfExp(body=ast.Constant(value=str())):
+            return Device(text, text)
+    return Device(text, f"torch.device({text}).type")
+
+
+def told_the_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """An autocast or scaler for CUDA as one for the device, enabled where that is CUDA."""
+    call = source.expression(finding.at)
+    if not isinstance(call, ast.Call):
+        raise NoFixError("not called")
+    for outer in source.around(call):
+        if isinstance(outer, ast.FunctionDef) and call in outer.decorator_list:
+            return _within(call, outer, source)
+        if isinstance(outer, ast.stmt):
+            break
+    return _told(call, device_for(finding, call, source).type, source)
+
+
+def _told(call: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:
+    name, imports = source.reference(_NEW[_kind(call, source)])
+    return (source.replace(call, f"{name}({_arguments(call, type_, source)})"), *imports)
+
+
+def _within(call: ast.Call, function: ast.FunctionDef, source: FixSource) -> tuple[Edit, ...]:
+    """A decorator as a `with` around the body, where the first argument says which device it is."""
+    arguments = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    if not arguments or not body:
+        raise NoFixError("no argument has a device")
+    name, imports = source.reference(_NEW[_kind(call, source)])
+    header = f"with {name}({_arguments(call, f'{arguments[0]}.device.type', source)}):"
+    return (source.remove_decorator(call), source.wrap(body, header), *imports)
+
+
+def _kind(call: ast.Call, source: FixSource) -> str:
+    name = source.called(call.func).rpartition(".")[2] or called_name(call)
+    if name not in _NEW:
+        raise NoFixError("neither an autocast nor a scaler")
+    return name
+
+
+def _arguments(call: ast.Call, type_: str, source: FixSource) -> str:
+    """The arguments for another device: the type first, then what there was, enabled on CUDA alone."""
+    keywords = {keyword.arg or "**": source.text(keyword.value) for keyword in call.keywords}
+    keywords.pop("device_type", None)
+    keywords.pop("device", None)
+    if "cuda.amp" in source.called(call.func):
+        named = zip(_OLD_ARGUMENTS[_kind(call, source)], call.args, strict=False)
+        keywords = {name: source.text(argument) for name, argument in named} | keywords
+        rest: list[str] = []
+    else:
+        rest = [source.text(argument) for argument in call.args[1:]]
+    is_cuda = f'{type_} == "cuda"'
+    enabled = keywords.pop("enabled", "True")
+    both = f"({enabled}) and {is_cuda}" if " " in enabled else f"{enabled} and {is_cuda}"
+    keywords["enabled"] = is_cuda if enabled == "True" else both
+    given = [f"**{value}" if name == "**" else f"{name}={value}" for name, value in keywords.items()]
+    return ", ".join([type_, *rest, *given])
+
+
+def put_on_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`.cuda()` as `.to(device)`, and `"cuda"` as the device."""
+    node = source.expression(finding.at)
+    device = device_for(finding, node, source).text
+    for each in ast.walk(node):
+        match each:
+            case ast.Call(func=ast.Attribute(attr="cuda", value=value) as func) if source.called(func) != "torch.cuda":
+                rest = "".join(f", {source.text(keyword)}" for keyword in each.keywords)
+                return (source.replace(each, f"{source.operand(value)}.to({device}{rest})"),)
+            case ast.Call(func=func, args=[ast.Constant(value=str()), *_]) if source.called(func) == "torch.device":
+                return (source.replace(each, device),)
+    for each in ast.walk(node):
+        match each:
+            case ast.Constant(value=str() as text) if text.partition(":")[0] == "cuda":
+                return (source.replace(each, device),)
+    raise NoFixError("no device is named")
+
+
+def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`torch.cuda.amp.autocast()` as `torch.amp.autocast("cuda")`, and so for all that an import brings in."""
+    node = source.expression(finding.at)
+    func = node.func if isinstance(node, ast.Call) else node
+    old = source.called(func)
+    device, _, name = old.removeprefix("torch.").partition(".amp.")
+    if isinstance(func, ast.Name):
+        return _imported_anew(func.id, source)
+    new, imports = source.reference(f"torch.amp.{name}")
+    return (*_renewed(node, new, device, name, source), *imports)
+
+
+def _renewed(node: ast.expr, new: str, device: str, name: str, source: FixSource) -> tuple[Edit, ...]:
+    key = "device_type=" if name.startswith("custom_") else ""
+    if not isinstance(node, ast.Call):
+        if node not in getattr(next(source.around(node)), "decorator_list", ()):
+            raise NoFixError("neither called nor a decorator")
+        return (source.replace(node, f'{new}({key}"{device}")'),)
+    edits = [] if not new else [source.replace(node.func, new)]
+    words = _OLD_ARGUMENTS["autocast"] if name == "autocast" else ("",) * len(node.args)
+    heads = [f"{word}=" if word else "" for word in words[: len(node.args)]]
+    first: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+    if not first:
+        return (*edits, source.add_argument(node, f'{key}"{device}"'))
+    told: list[tuple[ast.expr | ast.keyword, str]] = list(zip(node.args, heads, strict=True)) or [(first[0], "")]
+    edits += [
+        source.before_text(argument, (f'{key}"{device}", ' if argument is first[0] else "") + head)
+        for argument, head in told
+        if head or argument is first[0]
+    ]
+    return tuple(edits)
+
+
+def _imported_anew(name: str, source: FixSource) -> tuple[Edit, ...]:
+    """The import from the old place made one from the new, with all uses of what it brings in."""
+    for statement in ast.walk(source.tree):
+        match statement:
+            case ast.ImportFrom(module="torch.cuda.amp" | "torch.cpu.amp" as module, names=names, level=0):
+                bound = {alias.asname or alias.name: alias.name for alias in names}
+                if name in bound and all(each in (*_NEW, "custom_fwd", "custom_bwd") for each in bound.values()):
+                    device = module.split(".")[1]
+                    edits = [source.rewrite(statement, source.text(statement).replace(module, "torch.amp", 1))]
+                    return (*edits, *_uses(bound, device, source))
+    raise NoFixError("no import of it alone")
+
+
+def _uses(bound: dict[str, str], device: str, source: FixSource) -> Iterator[Edit]:
+    called = {id(node.func): node for node in ast.walk(source.tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id in bound and isinstance(node.ctx, ast.Load):
+            call = called.get(id(node))
+            yield from _renewed(call or node, "" if call else node.id, device, bound[node.id], source)

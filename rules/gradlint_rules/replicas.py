@@ -1,0 +1,86 @@
+"""Modules that DistributedDataParallel (or its like) wraps, and what became of their gradients between the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gradlint.tape import Backward, Event, Fact, Module, OptimizerStep, Tape, ZeroGrad, leaves
+
+
+@dataclass(eq=False, slots=True)
+class Pass:
+    """One backward that reaches the parameters of a replica, and what happened since the one before it."""
+
+    sink: Backward
+    since: list[Event]  # events since the last backward that reached the replica
+    forward: Fact | None  # the last call of the wrapper before it
+    unsynchronised: Fact | None  # the `no_sync` region that this forward was in
+
+
+@dataclass(eq=False, slots=True)
+class Update:
+    """An optimizer step on the parameters of a replica, and the backwards whose gradients it uses."""
+
+    step: OptimizerStep
+    passes: list[Pass] = field(default_factory=list)
+    is_reduced: bool = False  # by hand: gradients went through a collective
+
+
+def replicas(tape: Tape) -> list[Module]:
+    """The wrapped modules that a path speaks of."""
+    facts = (event for event in tape.events if isinstance(event, Fact) and event.module is not None)
+    found = [fact.module for fact in facts if fact.what in ("ddp-forward", "ddp-module", "no-sync")]
+    return list({id(module): module for module in found if module is not None}.values())
+
+
+def passes(tape: Tape, replica: Module) -> Iterator[Pass]:
+    """The backwards of a path that reach the parameters of `replica`."""
+    since: list[Event] = []
+    forward: Fact | None = None
+    region: Fact | None = None
+    inside: Fact | None = None
+    for event in tape.events:
+        if isinstance(event, Fact) and event.module is replica:
+            if event.what == "no-sync":
+                region = event if event.detail == "entered" else None
+            elif event.what == "ddp-forward":
+                forward, inside = event, region
+        if isinstance(event, Backward) and _reaches(event, replica):
+            yield Pass(event, since, forward, inside)
+            since = []
+        else:
+            since.append(event)
+
+
+def _reaches(sink: Backward, replica: Module) -> bool:
+    owners = (leaf.parameter.module for leaf in leaves(sink.value) if leaf.parameter is not None)
+    return any(owner is not None and owner.is_within(replica) for owner in owners)
+
+
+def updates(tape: Tape, replica: Module) -> Iterator[Update]:
+    """The steps on the parameters of `replica`, each with what was accumulated for it."""
+    by_order = {run.sink.order: run for run in passes(tape, replica)}
+    gathered: list[Pass] = []
+    reduced = False
+    for event in tape.events:
+        if event.order in by_order:
+            gathered.append(by_order[event.order])
+        elif isinstance(event, Fact) and event.what == "gradients-reduced":
+            reduced = True
+        elif isinstance(event, ZeroGrad):
+            gathered, reduced = ([], False) if _clears(event, replica) else (gathered, reduced)
+        elif isinstance(event, OptimizerStep) and gathered and _holds(event, replica):
+            yield Update(event, gathered, reduced)
+            gathered, reduced = [], False
+
+
+def _holds(step: OptimizerStep, replica: Module) -> bool:
+    owners = [value.parameter.module for value in step.optimizer.parameters if value.parameter is not None]
+    return not step.optimizer.complete or any(owner is not None and owner.is_within(replica) for owner in owners)
+
+
+def _clears(event: ZeroGrad, replica: Module) -> bool:
+    values = event.optimizer.parameters if event.optimizer is not None else event.parameters
+    owners = [value.parameter.module for value in values if value.parameter is not None]
+    return not event.complete or any(owner is not None and owner.is_within(replica) for owner in owners)

@@ -1,0 +1,126 @@
+"""Gradients that a GradScaler has scaled, and who meets them before they are unscaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gradlint.tape import (
+    Backward,
+    Clip,
+    Event,
+    Fact,
+    InPlace,
+    Optimizer,
+    OptimizerStep,
+    Parameter,
+    Scaler,
+    Tape,
+    Unscale,
+    ZeroGrad,
+)  # fmt: skip
+from gradlint_rules.held import identities, optimizes, overlap, reached
+from gradlint_rules.words import bare
+
+SCALE_READ = "scale-read"
+_CLAMPS = ("clamp", "clamp_min", "clamp_max", "clip")
+
+
+@dataclass(eq=False, slots=True)
+class Gradients:
+    """What one backward of a scaled loss left in the parameters."""
+
+    sink: Backward
+    scaler: Scaler
+    parameters: list[Parameter]
+    unscaled: list[Optimizer] = field(default_factory=list)
+
+    def is_unscaled(self, parameter: Parameter) -> bool:
+        """Whether an optimizer that holds the parameter (or is not known to hold others) was unscaled."""
+        return any(
+            not optimizer.complete or any(overlap(parameter, held) for held in identities(optimizer.parameters))
+            for optimizer in self.unscaled
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A clip or a step that comes upon gradients of a scaled loss, some of which are `scaled` still."""
+
+    tape: Tape
+    event: Clip | InPlace | OptimizerStep
+    gradients: Gradients
+    scaled: tuple[Parameter, ...]
+
+
+def meetings(tape: Tape) -> Iterator[Meeting]:
+    """Every clip and step of a path with the scaled gradients that it comes upon, unscaled or not.
+
+    Gradients that somebody unscales by hand, for which the scale has to be read, are not among them.
+    """
+    alive: list[Gradients] = []
+    for event in tape.events:
+        match event:
+            case Backward(scaler=Scaler(enabled=enabled) as scaler) if enabled is not False:
+                if not _was_read(tape, event):
+                    alive.append(Gradients(event, scaler, reached(event)))
+            case Fact(what="scale-read"):
+                alive.clear()
+            case ZeroGrad():
+                alive = [found for found in alive if not _clears(event, found)]
+            case Unscale(optimizer=Optimizer() as optimizer):
+                _unscale(alive, event.scaler, optimizer)
+            case InPlace(before=gradient) if _is_clamped(event):
+                yield from _met(tape, event, alive, identities([gradient]))
+            case Clip():
+                yield from _met(tape, event, alive, identities(event.parameters))
+            case OptimizerStep():
+                held = [found for found in alive if optimizes(event.optimizer, found.parameters, tape)]
+                yield from _met(tape, event, held, identities(event.optimizer.parameters))
+                if event.scaler is not None:
+                    _unscale(alive, event.scaler, event.optimizer)
+
+
+def _was_read(tape: Tape, sink: Backward) -> bool:
+    """Whether the scale was read in the round of this backward, before it."""
+    before = (event for event in tape.events[: sink.order] if isinstance(event, Fact) and event.what == SCALE_READ)
+    return any(event.iteration == sink.iteration for event in before)
+
+
+def _clears(event: ZeroGrad, gradients: Gradients) -> bool:
+    cleared = identities(event.parameters)
+    return not event.complete or any(overlap(one, other) for one in cleared for other in gradients.parameters)
+
+
+def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -> None:
+    for gradients in alive:
+        if gradients.scaler is scaler:
+            gradients.unscaled.append(optimizer)
+
+
+def _is_clamped(event: InPlace) -> bool:
+    """`p.grad.clamp_(-1, 1)`: a clip by hand, of the gradient of the parameter that its value speaks of."""
+    return "gradient" in event.before.flags and bare(event.write.op) in _CLAMPS
+
+
+def _met(
+    tape: Tape, event: Clip | InPlace | OptimizerStep, alive: Sequence[Gradients], touched: list[Parameter]
+) -> Iterator[Meeting]:
+    for gradients in alive:
+        met = [one for one in gradients.parameters if not touched or any(overlap(one, other) for other in touched)]
+        if met:
+            yield Meeting(tape, event, gradients, tuple(one for one in met if not gradients.is_unscaled(one)))
+
+
+def is_gated(meeting: Meeting, paths: Sequence[Tape], kind: type[Event]) -> bool:
+    """Whether it is not known that the scaler is enabled, and another path does what is right with it.
+
+    `if use_amp: scaler.unscale_(optimizer)`, where a scaler that is passed in is disabled without `use_amp`.
+    """
+    if meeting.gradients.scaler.enabled is not None:
+        return False
+    return any(isinstance(event, kind) and _is_right(event) for tape in paths for event in tape.events)
+
+
+def _is_right(event: Event) -> bool:
+    return not isinstance(event, OptimizerStep) or event.scaler is not None

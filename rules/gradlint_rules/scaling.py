@@ -1,0 +1,110 @@
+"""Fixes of steps with a GradScaler: which scaler and optimizer a step speaks of, and where their calls belong."""
+
+from __future__ import annotations
+
+import ast
+
+from gradlint.finding import Edit, Finding
+from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.order import calls_of, loop_around, receiver, together, whole_call
+
+
+def scaler_around(node: ast.AST, source: FixSource) -> str:
+    """The scaler that scales or steps in the function or class around `node`, as it is called there."""
+    for whole in _wholes(node, source):
+        for call in calls_of(whole, "scale", "unscale_"):
+            return receiver(call, source)
+        for call in calls_of(whole, "step"):
+            if call.args and "scaler" in source.text(call.func).lower():
+                return receiver(call, source)
+    raise NoFixError("no scaler is in view")
+
+
+def _wholes(node: ast.AST, source: FixSource) -> list[ast.AST]:
+    """The function around a node, and the class, whose methods call the scaler by the same name of `self`."""
+    classes = [outer for outer in source.around(node) if isinstance(outer, ast.ClassDef)]
+    return [source.scope(node), *classes[:1]]
+
+
+def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`scaler.unscale_(optimizer)` for what the scaler steps, before the gradients are clipped or read."""
+    clip = source.statement(finding.at)
+    scaler = scaler_around(clip, source)
+    scope = source.scope(clip)
+    backward = next(calls_of(scope, "scale"), None)
+    anchor = together(clip, source.statement(backward), source)[0] if backward else clip
+    wholes = _wholes(clip, source)
+    calls = [call for whole in wholes for call in calls_of(whole, "step") if call.args]
+    steps = [call for call in calls if receiver(call, source) == scaler]
+    optimizers = dict.fromkeys(source.text(call.args[0]) for call in steps)
+    earlier = [call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno]
+    done = {source.text(call.args[0]) for call in earlier}
+    lines = [f"{scaler}.unscale_({optimizer})" for optimizer in optimizers if optimizer not in done]
+    if not lines:
+        raise NoFixError("no step of the scaler is in view")
+    return (source.before(anchor, *lines),)
+
+
+def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`optimizer.step()` as `scaler.step(optimizer)`, with an update of the scaler where there is none."""
+    statement = source.statement(finding.at)
+    call = whole_call(statement)
+    if call is None or call.args or call.keywords:
+        raise NoFixError("the step does something else, too")
+    scaler = scaler_around(statement, source)
+    edits = [source.replace(call, f"{scaler}.step({receiver(call, source)})")]
+    if not any(receiver(update, source) == scaler for update in calls_of(source.scope(statement), "update")):
+        edits.append(source.after(statement, f"{scaler}.update()"))
+    return tuple(edits)
+
+
+def updated(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`scaler.update()` right behind the last step of the scaler; one that stands elsewhere is moved there."""
+    step = source.statement(finding.at)
+    call = whole_call(step) or next(calls_of(step, "step"))
+    scaler = receiver(call, source)
+    anchor = step
+    for sibling in source.block(step):
+        steps = [other for other in calls_of(sibling, "step") if other.args and receiver(other, source) == scaler]
+        if steps and sibling.lineno > anchor.lineno:
+            anchor = sibling
+    updates = [each for each in calls_of(source.scope(step), "update") if receiver(each, source) == scaler]
+    edits = [source.remove(source.statement(update)) for update in updates]
+    return (*edits, source.after(anchor, f"{scaler}.update()"))
+
+
+def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The second `unscale_` taken out; one that runs in every round moved out of the loop, or to the step."""
+    again = source.statement(finding.at)
+    text = source.text(again)
+    earlier = [
+        call
+        for call in calls_of(source.scope(again), "unscale_")
+        if call.lineno < again.lineno and source.text(call) == text
+    ]
+    if earlier:
+        return (source.remove(again),)
+    call = whole_call(again)
+    if call is None or not call.args:
+        raise NoFixError("the unscaling is part of something else")
+    gate = _gate(again, source)
+    if gate is not None:
+        block = source.block(again)
+        between = block[block.index(again) : block.index(gate)]
+        moved = [each for each in between if each is again or _clips(each)]
+        step = next(source.statement(each) for each in calls_of(gate, "step"))
+        return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
+    return source.move_before([again], loop_around(again, source))
+
+
+def _gate(statement: ast.stmt, source: FixSource) -> ast.If | None:
+    """The `if` behind a statement that lets the step through."""
+    block = source.block(statement)
+    for other in block[block.index(statement) + 1 :]:
+        if isinstance(other, ast.If) and any(call.args for call in calls_of(other, "step")):
+            return other
+    return None
+
+
+def _clips(statement: ast.stmt) -> bool:
+    return any(True for _ in calls_of(statement, "clip_grad_norm_", "clip_grad_value_"))

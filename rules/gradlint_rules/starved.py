@@ -1,0 +1,214 @@
+"""Losses that carry no gradient, and what took it from them."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Related, Span
+from gradlint.tape import Cut, Decision, Kind, Optimizer, Tape, Value, ancestors, leaves
+from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
+
+_FIRST = {"div", "truediv", "true_divide", "divide", "idiv", "itruediv", "floordiv", "getitem", "index", "index_select"}
+_FIRST |= {"gather", "masked_select", "masked_fill", "take", "take_along_dim", "clamp", "clip"}
+_FRESH = {"tensor", "as_tensor", "scalar_tensor", "Tensor", "FloatTensor", "zeros", "ones", "full", "empty"}
+_FRESH |= {"rand", "randn"}
+_FRESH |= {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "Variable"}
+_FRESH |= {"new_zeros", "new_ones", "new_full", "new_tensor", "new_empty"}
+_ZEROS = {"zeros", "zeros_like", "new_zeros"}
+_MEANT = {"target", "targets", "tgt", "teacher", "ema", "momentum", "reference", "ref", "baseline", "old", "frozen"}
+_MEANT |= {"advantage", "advantages", "adv", "running", "moving", "average", "anchor", "memory", "queue"}
+
+
+class Why(enum.Enum):
+    """Why a loss carries no gradient."""
+
+    CONSTANT = "constant"
+    COPIED = "copied"
+    GRAD_MODE = "grad mode"
+    NON_DIFFERENTIABLE = "non-differentiable"
+    FROZEN = "frozen"
+    OTHER = "other"
+
+
+_WHY = {
+    Cut.DETACH: Why.COPIED,
+    Cut.COPY: Why.COPIED,
+    Cut.GRAD_MODE: Why.GRAD_MODE,
+    Cut.NON_DIFFERENTIABLE: Why.NON_DIFFERENTIABLE,
+    Cut.FROZEN: Why.FROZEN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Starved:
+    """A loss without gradient: where it arrives, one value that is to blame, and the others on the same path."""
+
+    arrival: Arrival
+    culprit: Value
+    others: tuple[Value, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def at(self) -> Span:
+        return place(self.culprit)
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        """The other cuts, the calls that led to this one, and the sink."""
+        stack = self.culprit.cut_stack or self.culprit.stack
+        cuts = [Related(place(other), _also(other)) for other in self.others]
+        return places(self.at, *cuts, *calls(stack, self.arrival.sink.stack), to_sink(self.arrival.sink))
+
+
+def _also(other: Value) -> str:
+    if other.kind is Kind.CONSTANT:
+        return f"{quoted(other)} is a constant, too"
+    match other.cut:
+        case Cut.GRAD_MODE:
+            return "grad mode is off here for another part of the loss"
+        case Cut.FROZEN:
+            return "more of its parameters are frozen here"
+    return f"{maker(other)} cuts another route"
+
+
+def place(cut: Value) -> Span:
+    """Where a cut is reported: at what switched grad mode off or froze the leaf, or else at the operation."""
+    if cut.cut in (Cut.GRAD_MODE, Cut.FROZEN) and cut.cut_at is not None:
+        return cut.cut_at
+    return cut.at
+
+
+def starved(paths: Sequence[Tape], why: Why) -> Iterator[Starved]:
+    """The losses of an entry that get no gradient for the reason `why`, each culprit once."""
+    told: set[Span] = set()
+    for sink in arrivals(paths):
+        blamed = [(arrival, _blame(arrival)) for arrival in sink]
+        if why is Why.CONSTANT and _is_always_cut(blamed):
+            continue
+        for found in _at_sink(blamed, why):
+            if found.at not in told:
+                told.add(found.at)
+                yield found
+
+
+_Blame = dict[Why, list[Value]]
+
+
+def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why) -> Iterator[Starved]:
+    """For each culprit at one sink, the path on which the fewest decisions lead to it."""
+    by_place: dict[Span, list[tuple[Arrival, list[Value]]]] = {}
+    for arrival, blame in blamed:
+        culprits = blame.get(why, [])
+        for index, culprit in enumerate(culprits if why is Why.CONSTANT else culprits[:1]):
+            rest = [value for values in blame.values() for value in values if value is not culprit]
+            by_place.setdefault(place(culprit), []).append((arrival, [culprits[index], *rest]))
+    for at in sorted(by_place):
+        guilty = {id(arrival.sink) for arrival, _ in by_place[at]}
+        rivals = [arrival for arrival, _ in blamed if id(arrival.sink) not in guilty]
+        told = [(conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]]
+        decisions, arrival, (culprit, *others) = min(told, key=lambda entry: len(entry[0]))
+        yield Starved(arrival, culprit, tuple(others), tuple(decisions))
+
+
+def _is_always_cut(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
+    """Whether no path brings a gradient to this sink, and a cut and not a constant is what most of them share."""
+    blames = [blame for _, blame in blamed]
+    return all(blames) and any(why is not Why.CONSTANT for blame in blames for why in blame)
+
+
+def _blame(arrival: Arrival) -> _Blame:
+    """What leaves this loss without gradient, by reason, in source order; nothing where it has one."""
+    if not arrival.is_starved:
+        return _by_reason(_views_of_parameters(arrival.loss))
+    terms = list(_dead(arrival.loss, _terms))
+    found = [value for value in terms if is_cut(value)]
+    fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH]
+    if not found and not fresh:
+        found = [value for value in _dead(arrival.loss, _inputs) if is_cut(value)]
+    if found:
+        return _by_reason(_likeliest(found, arrival.tape))
+    if not fresh:
+        fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.number is not None]
+    if not fresh and _is_of_data(arrival.loss):
+        return {Why.CONSTANT: [arrival.loss]}
+    return _by_reason([value for value in fresh if _is_zero(value)] or fresh)
+
+
+def _is_of_data(loss: Value) -> bool:
+    """Whether all that a loss is computed from is known to be data or constant."""
+    sources = [value for value in ancestors(loss) if not value.inputs]
+    return all(value.kind in (Kind.DATA, Kind.CONSTANT) and not value.assumed for value in sources)
+
+
+def _views_of_parameters(loss: Value) -> list[Value]:
+    """The leaves of a loss, if all are views of parameters made under `no_grad`, which require grad by themselves."""
+    found = list(leaves(loss))
+    return found if all(leaf.kind is Kind.LEAF and leaf.cut is Cut.GRAD_MODE for leaf in found) else []
+
+
+def is_cut(value: Value) -> bool:
+    """Whether a route ends here: no gradient, although an input has one, or a frozen leaf."""
+    if value.requires_grad or value.cut in (None, Cut.CONSTANT):
+        return False
+    return value.cut is Cut.FROZEN or any(source.requires_grad for source in value.inputs)
+
+
+def is_meant(cut: Value) -> bool:
+    """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving average."""
+    names = [name for value in (cut, *cut.inputs) for name in (value.name, value.text.partition("(")[0])]
+    return not _MEANT.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))
+
+
+def _likeliest(cuts: Sequence[Value], tape: Tape) -> list[Value]:
+    """The cuts to blame: not a frozen leaf beside another cut, not what was cut on purpose, nearest the optimizer."""
+    kept = [cut for cut in cuts if cut.cut is not Cut.FROZEN] or list(cuts)
+    kept = [cut for cut in kept if not is_meant(cut)] or kept
+    trained = [cut for cut in kept if any(is_trained_by(optimizer, cut) for optimizer in tape.optimizers())]
+    return trained or kept
+
+
+def is_trained_by(optimizer: Optimizer, cut: Value) -> bool:
+    """Whether a cut keeps a gradient from something that the optimizer holds."""
+    return any(value.parameter is not None and optimizer.holds(value.parameter) for value in ancestors(cut))
+
+
+def _by_reason(values: Sequence[Value]) -> _Blame:
+    found: _Blame = {}
+    seen: set[Span] = set()
+    for value in sorted(values, key=lambda value: (place(value), value.op)):
+        if place(value) not in seen:
+            seen.add(place(value))
+            why = Why.CONSTANT if value.kind is Kind.CONSTANT else _WHY.get(value.cut or Cut.CONSTANT, Why.OTHER)
+            found.setdefault(why, []).append(value)
+    return found
+
+
+def _is_zero(constant: Value) -> bool:
+    return bare(constant.op) in _ZEROS or constant.number == 0
+
+
+def _dead(loss: Value, sources: Callable[[Value], tuple[Value, ...]]) -> Iterator[Value]:
+    """`loss` and what flows into it without a gradient, as far as the cuts; each once."""
+    seen, pending = {id(loss)}, [loss]
+    for value in pending:
+        yield value
+        for source in sources(value):
+            if not source.requires_grad and id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+
+
+def _inputs(value: Value) -> tuple[Value, ...]:
+    return () if value.kind is Kind.CONSTANT else value.inputs
+
+
+def _terms(value: Value) -> tuple[Value, ...]:
+    """The inputs whose gradient would be the value's: not a divisor, an index or a condition."""
+    name = bare(value.op)
+    if name == "where" and len(value.inputs) == 3:
+        return (value.inputs[0], value.inputs[2]) if value.op.startswith("torch.Tensor.") else value.inputs[1:]
+    return _inputs(value)[:1] if name in _FIRST else _inputs(value)

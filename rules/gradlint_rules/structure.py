@@ -1,0 +1,116 @@
+"""Fixes of what a module and an optimizer hold: containers, leaves, generators of parameters, frozen attributes."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+
+from gradlint.finding import Edit, Finding
+from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.uncut import values_of
+
+_LAZY = {"parameters", "named_parameters", "filter", "map", "chain"}
+
+
+def as_list(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The generator of parameters, where it is bound to a name, as a list."""
+    used = source.statement(finding.at)
+    names = (node for node in ast.walk(used) if isinstance(node, ast.Name | ast.Attribute))
+    for name in names:
+        for value in values_of(name, source, used):
+            match value:
+                case ast.GeneratorExp():
+                    return (source.replace(value, f"[{source.text(value).strip()[1:-1]}]"),)
+                case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)) if called in _LAZY:
+                    return (source.replace(value, f"list({source.text(value)})"),)
+    raise NoFixError("the generator is bound to no name here")
+
+
+def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """A plain container as one that the module knows of."""
+    statement = source.statement(finding.at)
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+        raise NoFixError("no assignment")
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    kind = "Parameter" if _holds_parameters(source.text(target), statement, source) else "Module"
+    return tuple(_registered(statement.value, kind, source))
+
+
+def _registered(value: ast.expr, kind: str, source: FixSource) -> Iterator[Edit]:
+    is_dict = isinstance(value, ast.Dict | ast.DictComp)
+    if isinstance(value, ast.Dict) and not all(_is_text(key) for key in value.keys):
+        raise NoFixError("a key that is no text")
+    if any(isinstance(element, ast.List | ast.Tuple | ast.Dict | ast.Starred) for element in _elements(value)):
+        raise NoFixError("containers in a container")
+    name, imports = source.reference(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
+    is_empty = isinstance(value, ast.List | ast.Dict) and not source.text(value)[1:-1].strip()
+    yield source.replace(value, f"{name}({'' if is_empty else source.text(value)})")
+    yield from imports
+
+
+def _elements(value: ast.expr) -> list[ast.expr]:
+    """What a display or comprehension puts into its container."""
+    match value:
+        case ast.List() | ast.Tuple():
+            return value.elts
+        case ast.ListComp():
+            return [value.elt]
+        case ast.Dict():
+            return value.values
+        case ast.DictComp():
+            return [value.value]
+    return []
+
+
+def _is_text(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.JoinedStr) or (isinstance(key, ast.Constant) and isinstance(key.value, str))
+
+
+def _holds_parameters(text: str, statement: ast.stmt, source: FixSource) -> bool:
+    """Whether parameters and not modules are put into a container, as far as the class shows."""
+    whole = next((outer for outer in source.around(statement) if isinstance(outer, ast.ClassDef)), source.tree)
+    put = [node for node in ast.walk(whole) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+    meant = [node for node in put if any(source.text(each) == text for each in ast.walk(node) if _is_place(each))]
+    calls = [each for node in (statement, *meant) for each in ast.walk(node) if isinstance(each, ast.Call)]
+    return any(source.called(call.func).rpartition(".")[2] == "Parameter" for call in calls)
+
+
+def _is_place(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute | ast.Name)
+
+
+def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The result of an operation on a leaf made the leaf."""
+    node = source.expression(finding.at)
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=inner, args=[content, *_]) as made)):
+            if source.called(inner).rpartition(".")[2] == "Parameter":
+                end = source.text(node)[len(source.text(made)) :]
+                return (source.replace(node, f"{source.text(inner)}({source.operand(content)}{end})"),)
+    for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
+        for keyword in call.keywords:
+            if keyword.arg == "requires_grad":
+                text = _without(node, call, keyword, source)
+                return (source.replace(node, f"({text}).requires_grad_()"),)
+    text = source.operand(node)
+    return (source.replace(node, f"{text}.detach().requires_grad_()"),)
+
+
+def _without(node: ast.expr, call: ast.Call, keyword: ast.keyword, source: FixSource) -> str:
+    """The text of `node`, a call in which has lost an argument."""
+    old = source.text(call)
+    given = [source.text(each) for each in (*call.args, *call.keywords) if each is not keyword]
+    return source.text(node).replace(old, f"{source.text(call.func)}({', '.join(given)})", 1)
+
+
+def frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`module.requires_grad = x` as a call, and a misspelt attribute as it is meant."""
+    statement = source.statement(finding.at)
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad", value=module)], value=value):
+            return (source.rewrite(statement, f"{source.text(module)}.requires_grad_({source.text(value)})"),)
+        case ast.Assign(targets=[ast.Attribute(attr=name) as target]):
+            if difflib.get_close_matches(name, ["requires_grad"], cutoff=0.7):
+                return (source.replace_name(target, "requires_grad"),)
+    raise NoFixError("what is meant is not clear")

@@ -1,0 +1,369 @@
+"""Fixes of the training step: what belongs before what, and the window of an accumulation."""
+
+from __future__ import annotations
+
+import ast
+
+from gradlint.finding import Edit, Finding
+from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.order import calls_of, loop_around, names_of, nested, receiver, related_line, together, whole_call
+from gradlint_rules.uncut import values_of
+
+
+def optimizer_of(statement: ast.stmt, source: FixSource) -> str:
+    """The optimizer that a statement steps: `optimizer.step()`, or `scaler.step(optimizer)`."""
+    for call in calls_of(statement, "step"):
+        return source.text(call.args[0]) if call.args else receiver(call, source)
+    raise NoFixError("no step")
+
+
+def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`optimizer.zero_grad()` at the head of the loop, or behind the step where that stands in another function."""
+    backward = source.statement(finding.at)
+    step = source.statement_on(related_line(finding, "the step"))
+    line = f"{optimizer_of(step, source)}.zero_grad()"
+    loops = [outer for outer in nested(step, source) if isinstance(outer, ast.For | ast.While)]
+    if loops and loops[0] in nested(backward, source):
+        return (source.first(loops[0].body, line),)
+    return (source.after(step, line),)
+
+
+def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The clearing moved before the backward, or else behind the step."""
+    clearing = source.statement(finding.at)
+    _alone(clearing)
+    try:
+        backward = source.statement_on(related_line(finding, "back-propagated"))
+        here, there = together(clearing, backward, source)
+        if here is clearing:
+            return source.move_before([clearing], there)
+    except NoFixError:
+        pass
+    step = source.statement_on(related_line(finding, "the step"))
+    here, there = together(clearing, step, source)
+    return source.move_after([clearing], _last_update(there, source))
+
+
+def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The clearing of every round moved to the step."""
+    clearing = source.statement(finding.at)
+    _alone(clearing)
+    step = source.statement_on(related_line(finding, "the step"))
+    if source.scope(step) is not source.scope(clearing):
+        raise NoFixError("the step stands in another function")
+    return source.move_after([clearing], _last_update(step, source))
+
+
+def _alone(statement: ast.stmt) -> None:
+    if whole_call(statement) is None:
+        raise NoFixError("the call is part of something else")
+
+
+def _last_update(step: ast.stmt, source: FixSource) -> ast.stmt:
+    """The statement behind which a step is over: an update of the scaler follows it."""
+    block = source.block(step)
+    following = block[block.index(step) + 1 : block.index(step) + 2]
+    is_update = bool(following) and any(True for _ in calls_of(following[0], "update"))
+    return following[0] if is_update else step
+
+
+def gate_of(step: ast.stmt, source: FixSource) -> ast.If:
+    """The `if` that lets a step through."""
+    for outer in nested(step, source):
+        if isinstance(outer, ast.If):
+            return outer
+        if isinstance(outer, ast.For | ast.While):
+            break
+    raise NoFixError("no condition lets the step through")
+
+
+def window_of(condition: ast.expr, source: FixSource) -> ast.expr:
+    """The N of `(i + 1) % N == 0`, or of `count == N`."""
+    for node in ast.walk(condition):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            return node.right
+    for node in ast.walk(condition):
+        match node:
+            case ast.Compare(ops=[ast.Eq() | ast.GtE()], comparators=[window]) if not isinstance(window, ast.Call):
+                return window
+    raise NoFixError("no window is in view")
+
+
+def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The loss of a micro-batch divided by the window."""
+    backward = source.statement(finding.at)
+    step = source.statement_on(related_line(finding, "the step"))
+    if source.scope(step) is not source.scope(backward):
+        raise NoFixError("the window stands in another function")
+    gate = next((outer for outer in nested(step, source) if isinstance(outer, ast.If)), None) or _skip(step, source)
+    window = window_of(gate.test, source)
+    loss = back_propagated(backward, source)
+    return (source.replace(loss, f"{source.operand(loss)} / {source.operand(window)}"),)
+
+
+def _skip(step: ast.stmt, source: FixSource) -> ast.If:
+    """The `if …: continue` before a step."""
+    block = source.block(step)
+    for other in block[: block.index(step)]:
+        if isinstance(other, ast.If) and any(isinstance(each, ast.Continue) for each in other.body):
+            return other
+    raise NoFixError("no condition lets the step through")
+
+
+def back_propagated(statement: ast.stmt, source: FixSource) -> ast.expr:
+    """The loss of `loss.backward()`, `scaler.scale(loss).backward()` or `accelerator.backward(loss)`."""
+    call = next(calls_of(statement, "backward", "manual_backward"), None)
+    if call is None or not isinstance(call.func, ast.Attribute):
+        raise NoFixError("no backward")
+    if call.args:
+        return call.args[0]
+    value = call.func.value
+    match value:
+        case ast.Call(func=ast.Attribute(attr="scale"), args=[loss]):
+            return loss
+    return value
+
+
+def with_the_rest(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The condition made to hold at the end of the data, too."""
+    condition = source.expression(finding.at)
+    statement = source.statement(condition)
+    loop = loop_around(statement, source)
+    is_skip = isinstance(statement, ast.If) and any(isinstance(each, ast.Continue) for each in statement.body)
+    if not isinstance(loop, ast.For):
+        raise NoFixError("not a loop over data")
+    try:
+        left, right = _end_of(loop, source)
+    except NoFixError:
+        return _flushed(loop, statement, condition, source)
+    if is_skip:
+        return (source.replace(condition, f"{_operand(condition, source)} and {left} != {right}"),)
+    return (source.replace(condition, f"{source.text(condition)} or {left} == {right}"),)
+
+
+def _flushed(loop: ast.For, gate: ast.stmt, condition: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """The step for the rest behind a loop whose length nothing tells."""
+    if not isinstance(gate, ast.If) or gate.orelse or any(each.lineno != each.end_lineno for each in gate.body):
+        raise NoFixError("the step is more than a few lines")
+    if not isinstance(loop.target, ast.Tuple) or not names_of(condition, ast.Load) & names_of(loop.target, ast.Store):
+        raise NoFixError("the condition does not count the rounds")
+    lines = [f"{source.unit}{source.text(each)}" for each in gate.body]
+    return (source.after(loop, f"if not ({source.text(condition)}):", *lines),)
+
+
+def _operand(condition: ast.expr, source: FixSource) -> str:
+    return source.operand(condition) if isinstance(condition, ast.BoolOp) else source.text(condition)
+
+
+def _end_of(loop: ast.For, source: FixSource) -> tuple[str, str]:
+    """What is equal in the last round of a loop: `i + 1` and `len(loader)`."""
+    match loop:
+        case ast.For(
+            target=ast.Tuple(elts=[ast.Name(id=index), *_]),
+            iter=ast.Call(func=func, args=[over, *rest], keywords=keywords),
+        ):
+            if source.called(func) == "enumerate" and _has_length(over, source):
+                start = rest[0] if rest else next((keyword.value for keyword in keywords), None)
+                match start:
+                    case None:
+                        return f"{index} + 1", f"len({source.text(over)})"
+                    case ast.Constant(value=1):
+                        return index, f"len({source.text(over)})"
+        case ast.For(target=ast.Name(id=index), iter=ast.Call(func=func, args=[stop])):
+            if source.called(func) == "range":
+                return f"{index} + 1", source.operand(stop)
+    raise NoFixError("how many rounds there are is not known")
+
+
+def _has_length(over: ast.expr, source: FixSource) -> bool:
+    """Whether something to loop over can be asked for its length, as far as the file says."""
+    if isinstance(over, ast.Call):
+        name = source.called(over.func)
+        return name.endswith("DataLoader") or name.rpartition(".")[2] in ("tqdm", "trange", "list", "split", "chunk")
+    if isinstance(over, ast.GeneratorExp):
+        return False
+    return all(_has_length(value, source) for value in values_of(over, source, over))
+
+
+def counted_from_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`i % n` as `(i + 1) % n`."""
+    for node in ast.walk(source.expression(finding.at)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Name):
+            return (source.replace(node.left, f"({node.left.id} + 1)"),)
+    raise NoFixError("no remainder")
+
+
+def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The clipping moved before the step, or behind the backward."""
+    clip = source.statement(finding.at)
+    for word, is_before in (("the step", True), ("back", False)):
+        try:
+            other = source.statement_on(related_line(finding, word))
+        except NoFixError:
+            continue
+        here, there = together(clip, other, source)
+        if is_before == (there.lineno < here.lineno):
+            return source.move_before([here], there) if is_before else source.move_after([here], there)
+    raise NoFixError("neither the step nor the backward is in view")
+
+
+def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The scheduler's step moved behind the optimizer's."""
+    schedule = source.statement(finding.at)
+    step = source.statement_on(related_line(finding, "first step"))
+    here, there = together(schedule, step, source)
+    return source.move_after([here], _last_update(there, source))
+
+
+def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`optimizer.step` called, or put behind the backward where there is none."""
+    backward = source.statement(finding.at)
+    for node in ast.walk(source.scope(backward)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "step":
+            return (source.replace(node.value, f"{source.text(node.value)}()"),)
+    clearing = source.statement_on(related_line(finding, "cleared"))
+    call = next(calls_of(clearing, "zero_grad"), None)
+    if call is None or source.scope(clearing) is not source.scope(backward) or whole_call(clearing) is None:
+        raise NoFixError("no optimizer is in view")
+    return (source.after(backward, f"{receiver(call, source)}.step()"),)
+
+
+def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """Two losses back-propagated as their sum; where something comes in between, the first keeps its graph."""
+    second = source.statement(finding.at)
+    first = source.statement_on(related_line(finding, "freed by"))
+    here, there = together(first, second, source)
+    block = source.block(here)
+    between = block[block.index(here) + 1 : block.index(there)]
+    one, other = back_propagated(first, source), back_propagated(second, source)
+    is_plain = here is first and there is second and not any(_steps(each) for each in between)
+    if is_plain and source.text(one) != source.text(other) and not _stored(between) & names_of(one, ast.Load):
+        content = f"{source.text(one)} + {source.text(other)}"
+        return (source.remove(first), source.replace(other, content))
+    call = next(calls_of(first, "backward", "manual_backward"))
+    return (source.add_argument(call, "retain_graph=True"),)
+
+
+def _steps(statement: ast.stmt) -> bool:
+    return any(True for _ in calls_of(statement, "step", "zero_grad", "backward"))
+
+
+def _stored(statements: list[ast.stmt]) -> set[str]:
+    return {name for statement in statements for name in names_of(statement, ast.Store)}
+
+
+def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """What is carried from one round into the next detached behind the backward, or where an attribute keeps it."""
+    backward = source.statement(finding.at)
+    wanted = set(finding.hints["carried"].split())
+    loops = [outer for outer in nested(backward, source) if isinstance(outer, ast.For | ast.While)]
+    for loop in loops:
+        names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
+        names = [name for name in names if not _is_number(name, loop, source)]
+        if names:
+            anchor = next(each for each in loop.body if each in nested(backward, source))
+            return (source.after(anchor, *(_detached(name, source, loop) for name in names)),)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign):
+            for target in _targets(node):
+                if isinstance(target, ast.Attribute) and target.attr in wanted and _reads(node.value, target, source):
+                    return (source.after(node, _detached(source.text(target), source, source.scope(node))),)
+    raise NoFixError("what is carried has no name here")
+
+
+def _targets(node: ast.Assign) -> list[ast.expr]:
+    return [part for t in node.targets for part in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
+
+
+def _reads(value: ast.expr, target: ast.Attribute, source: FixSource) -> bool:
+    text = source.text(target)
+    return any(source.text(node) == text for node in ast.walk(value) if isinstance(node, ast.Attribute))
+
+
+def _carried(loop: ast.For | ast.While) -> list[str]:
+    """The names that a round reads before it binds them anew, in the order of the source."""
+    bound = names_of(loop.target, ast.Store) if isinstance(loop, ast.For) else set()
+    found: list[str] = []
+    later = {name for statement in loop.body for name in names_of(statement, ast.Store)}
+    for statement in loop.body:
+        if not isinstance(statement, ast.AugAssign):
+            early = names_of(statement, ast.Load) - bound
+            found += [name for name in sorted(early & later) if name not in found]
+        bound |= names_of(statement, ast.Store)
+    return found
+
+
+def _is_number(name: str, loop: ast.AST, source: FixSource) -> bool:
+    """Whether a name is only counted up."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and name in names_of(ast.Module([node], []), ast.Store):
+            return False
+    return True
+
+
+def _detached(name: str, source: FixSource, near: ast.AST) -> str:
+    """`state = state.detach()`, for a pair of them where the file says that it is one."""
+    place = ast.parse(name, mode="eval").body
+    assigned = [node for node in ast.walk(source.tree) if isinstance(node, ast.Assign)]
+    values = [node.value for node in assigned if name in map(source.text, node.targets)]
+    is_pair = any(isinstance(value, ast.Tuple) for value in values) or _is_from_lstm(name, source)
+    assert isinstance(place, ast.Name | ast.Attribute)
+    return f"{name} = tuple(part.detach() for part in {name})" if is_pair else f"{name} = {name}.detach()"
+
+
+def _is_from_lstm(name: str, source: FixSource) -> bool:
+    """Whether a name is the second of two results, and the file makes an LSTM, whose state is a pair."""
+    makes = any(True for _ in calls_of(source.tree, "LSTM"))
+    pairs = (node for node in ast.walk(source.tree) if isinstance(node, ast.Assign))
+    return makes and any(
+        isinstance(target, ast.Tuple) and len(target.elts) == 2 and source.text(target.elts[1]) == name
+        for pair in pairs
+        for target in pair.targets
+    )
+
+
+def kept_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """What is kept beyond its round kept without its graph."""
+    statement = source.statement(finding.at)
+    kept = _kept(statement, finding, source)
+    scope = source.scope(statement)
+    arguments = [] if isinstance(scope, ast.Module) else [a.arg for a in (*scope.args.args, *scope.args.kwonlyargs)]
+    inner = _item(kept) if isinstance(statement, ast.Expr) else kept
+    if isinstance(inner, ast.Name) and inner.id in arguments:
+        is_tensor, imports = source.reference("torch.is_tensor")
+        name = inner.id
+        line = f"{name} = {name}.detach() if {is_tensor}({name}) else {name}"
+        return (source.before(statement, line), *imports)
+    return (source.replace(inner, f"{source.operand(inner)}.detach()"),)
+
+
+def _item(kept: ast.expr) -> ast.expr:
+    """The `x` of `[x]` and of `[x] * n`."""
+    match kept:
+        case ast.BinOp(left=ast.List(elts=[item])) | ast.List(elts=[item]):
+            return item
+    return kept
+
+
+def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
+    match statement:
+        case ast.AugAssign(value=value):
+            return value
+        case ast.Expr(value=ast.Call(args=[*_, ast.expr() as last])):
+            return _of_dict(last, finding, source)
+        case ast.Assign(value=ast.BinOp(op=ast.Add(), left=left, right=right), targets=[target]):
+            if source.text(left) == source.text(target):
+                return right
+            return left if source.text(right) == source.text(target) else statement.value
+        case ast.Assign(value=value):
+            return value
+    raise NoFixError("nothing is kept here")
+
+
+def _of_dict(value: ast.expr, finding: Finding, source: FixSource) -> ast.expr:
+    if not isinstance(value, ast.Dict):
+        return value
+    for item in value.values:
+        if source.text(item) == finding.hints.get("kept"):
+            return item
+    raise NoFixError("which item is kept is not known")

@@ -1,0 +1,215 @@
+"""Fixes that put a route together again: the cut taken out of the source, whatever sort of cut it is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from gradlint.finding import Applicability, Edit, Finding, Fix
+from gradlint.rule import FixSource, NoFixError
+
+_DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
+_PASSED_ON = {"float", "int", "numpy.asarray", "numpy.array"}
+_COPIES = {"tensor", "as_tensor", "FloatTensor", "Tensor", "DoubleTensor", "HalfTensor", "Variable"}
+_LISTS = (ast.List, ast.ListComp, ast.Tuple)
+_OUT_OF_TORCH = {"numpy", "tolist", "cpu", "item"}
+_MATHS = {"exp", "log", "sqrt", "tanh", "sin", "cos", "log1p", "expm1", "floor", "ceil"}
+_STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
+_LAZY = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.IfExp, ast.BoolOp)
+_OFF = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+
+
+def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """The edits that let the gradient through at `node`: a detaching, a copying, or a tensor made of copies."""
+    match node:
+        case ast.Attribute(attr="data", value=value):
+            return (_passed_on(node, value, source),)
+        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _DROPPED:
+            return _without_call(node, value, source)
+        case ast.Call(func=func, args=[ast.expr() as argument, *_]) if source.called(func) in _PASSED_ON:
+            return (_passed_on(node, argument, source),)
+        case ast.Call(func=func, args=[ast.expr() as argument]) if is_copy(node, source):
+            return _uncopied(node, argument, source)
+        case ast.Call(func=ast.Attribute(attr=name) as func, args=[ast.expr() as argument]) if name in _MATHS:
+            if source.called(func) == f"math.{name}":
+                return (source.replace(node, f"{source.operand(argument)}.{name}()"),)
+    raise NoFixError("no cut that can be taken out")
+
+
+def is_copy(node: ast.Call, source: FixSource) -> bool:
+    """Whether a call makes a tensor of what it copies: `torch.tensor(…)`."""
+    owner, _, name = source.called(node.func).rpartition(".")
+    return name in _COPIES and owner.partition(".")[0] == "torch"
+
+
+def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    outer = next(source.around(node))
+    if isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH:
+        raise NoFixError("what follows needs values out of the graph")
+    if isinstance(outer, ast.Expr):
+        return (source.remove(outer),)
+    return (_passed_on(node, value, source),)
+
+
+def _passed_on(node: ast.expr, value: ast.expr, source: FixSource) -> Edit:
+    """`value` in the place of `node`; where that leaves `x = x`, the statement goes."""
+    outer = next(source.around(node))
+    if isinstance(outer, ast.Assign) and [source.text(target) for target in outer.targets] == [source.text(value)]:
+        return source.remove(outer)
+    return source.replace(node, source.text(value))
+
+
+def _uncopied(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """`torch.tensor(terms)` as `torch.stack(terms)`, and `torch.tensor(x)` as `x`."""
+    if not _is_list(argument, source, node):
+        return (_passed_on(node, argument, source),)
+    elements = argument.elts if isinstance(argument, ast.List | ast.Tuple) else []
+    if any(isinstance(element, (*_LISTS, ast.Constant)) for element in elements):
+        raise NoFixError("not a list of tensors")
+    stack, imports = source.reference("torch.stack")
+    keywords = [keyword for keyword in node.keywords if keyword.arg in ("device", "dtype", "requires_grad")]
+    if len(keywords) == len(node.keywords) and _is_plain(node, argument, source):
+        return (source.replace(node, f"{stack}({source.text(argument)})"), *imports)
+    return (source.replace(node.func, stack), *(source.remove_argument(node, each) for each in keywords), *imports)
+
+
+def _is_plain(node: ast.Call, argument: ast.expr, source: FixSource) -> bool:
+    """Whether a call holds no comment and stands on one line, so that it can be written anew."""
+    return "\n" not in source.text(node) and "#" not in source.text(node)
+
+
+def _is_list(argument: ast.expr, source: FixSource, near: ast.AST) -> bool:
+    """Whether an argument is a list of tensors: as it is written, or as the name was made."""
+    if isinstance(argument, _LISTS):
+        return True
+    if isinstance(argument, ast.Call):
+        return source.called(argument.func) in ("list", "tuple", "sorted")
+    return any(_is_list(value, source, near) for value in values_of(argument, source, near))
+
+
+def values_of(name: ast.expr, source: FixSource, near: ast.AST) -> list[ast.expr]:
+    """What is assigned to a plain name, or to an attribute of `self`, in the function around `near` or in the file."""
+    text = source.text(name)
+    for whole in (source.scope(near), source.tree):
+        found = [
+            node.value
+            for node in ast.walk(whole)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if source.text(target) == text
+        ]
+        if found:
+            return [value for value in found if source.text(value) != text]
+    return []
+
+
+def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """`x.round()` as `x + (x.round() - x).detach()`: the same value, with the gradient of `x`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name, value=value), args=args) if name in _STEPS:
+            inner = args[0] if source.called(node.func).startswith("torch.") and args else value
+        case _:
+            raise NoFixError("no step that can be passed straight through")
+    outer = next(source.around(node))
+    statement = source.statement(node)
+    if isinstance(inner, ast.Name):
+        return (source.replace(node, _through(inner.id, source.text(node))),)
+    whole = isinstance(outer, ast.Return | ast.Assign | ast.AugAssign)
+    if not whole and not _is_evaluated_once(node, statement, source):
+        return (source.replace(node, source.text(inner)),)
+    smooth = source.fresh("smooth", node)
+    text = source.text(node).replace(source.text(inner), smooth, 1)
+    return (source.before(statement, f"{smooth} = {source.text(inner)}"), source.replace(node, _through(smooth, text)))
+
+
+def _through(name: str, text: str) -> str:
+    return f"{name} + ({text} - {name}).detach()"
+
+
+def _is_evaluated_once(node: ast.expr, statement: ast.stmt, source: FixSource) -> bool:
+    """Whether an expression is evaluated once, and first, when its statement runs."""
+    outers = []
+    for outer in source.around(node):
+        if outer is statement:
+            break
+        outers.append(outer)
+    if any(isinstance(outer, _LAZY) for outer in outers):
+        return False
+    return isinstance(statement, ast.Assign | ast.Return | ast.AugAssign)
+
+
+def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -> tuple[Edit, ...]:
+    """Takes away what switches grad mode off: the decorator, or the `with` around what `lines` compute."""
+    for outer in source.around(node):
+        match outer:
+            case ast.FunctionDef(decorator_list=[*decorators]) | ast.AsyncFunctionDef(decorator_list=[*decorators]):
+                if node in decorators:
+                    return (source.remove_decorator(node),)
+                break
+            case ast.With(items=items, body=body) if any(item.context_expr is node for item in items):
+                if len(items) > 1 or _is_wrapper(body):
+                    raise NoFixError("other contexts are entered with it, or it is what a wrapper is for")
+                return _out_of(outer, body, set(lines), source)
+    raise NoFixError("neither a decorator nor a `with`")
+
+
+def _out_of(compound: ast.With, body: Sequence[ast.stmt], lines: set[int], source: FixSource) -> tuple[Edit, ...]:
+    """Moves the statements on these lines, at the beginning or the end of a `with`, out of it."""
+    meant = [any(each.lineno <= line <= (each.end_lineno or 0) for line in lines) for each in body]
+    if not any(meant) or all(meant):
+        return (source.unwrap(compound),)
+    first, last = meant.index(True), len(meant) - meant[::-1].index(True)
+    if first == 0:
+        return source.move_before(body[:last], compound)
+    return source.move_after(body[first:], compound)
+
+
+def _is_wrapper(body: Sequence[ast.stmt]) -> bool:
+    """Whether a body runs whatever it is given: it yields, or calls with `*args`."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    return any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Starred) for node in nodes)
+
+
+def is_grad_mode(node: ast.expr, source: FixSource) -> bool:
+    """Whether an expression is what switches grad mode off."""
+    return source.called(node.func if isinstance(node, ast.Call) else node) in _OFF
+
+
+def mend_cut(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The edits for a cut of any sort: grad mode, a sample, a step without slope, a detaching, a copying."""
+    node = source.expression(finding.at)
+    if is_grad_mode(node, source):
+        return grad_mode_on(node, source, map(int, finding.hints.get("lines", "").split()))
+    match node:
+        case ast.Call(func=ast.Attribute(attr="sample")):
+            return resampled(node, source)
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _STEPS:
+            return straight_through(node, source)
+    return uncut(node, source)
+
+
+def resampled(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """`.sample()` as `.rsample()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="sample", value=value) as func):
+            return (source.replace(func, f"{source.operand(value)}.rsample"),)
+    raise NoFixError("not a sample")
+
+
+def as_it_is(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """`nn.Parameter(x)` and `Variable(x, requires_grad=True)` as `x`; nothing for what is neither."""
+    match node:
+        case ast.Call(func=func, args=[ast.expr() as argument, *_]):
+            if source.called(func).rpartition(".")[2] in ("Parameter", "Variable"):
+                return (source.replace(node, source.text(argument)),)
+    return ()
+
+
+def unsafe(message: str, edits: tuple[Edit, ...]) -> Fix:
+    """A fix that changes more than the bug."""
+    return Fix(message, Applicability.UNSAFE, edits)
+
+
+def safe(message: str, edits: tuple[Edit, ...]) -> Fix:
+    """A fix that changes nothing but the bug."""
+    return Fix(message, Applicability.SAFE, edits)

@@ -1,0 +1,54 @@
+"""What a backward runs through, and what it finds freed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradlint.tape import Backward, Kind, Tape, Value, graph
+
+
+def visited(sink: Backward) -> list[Value]:
+    """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
+    values = list(graph(sink.value))
+    wanted = {id(value) for value in sink.inputs or ()} & {id(value) for value in values}
+    return _above(values, wanted) if wanted else values
+
+
+def surely_visited(sink: Backward) -> list[Value]:
+    """The values visited whose gradient is more than assumed of something unknown: a parameter or leaf is below them.
+
+    Where a loss has none of these, what is unknown must carry its gradient.
+    """
+    values = visited(sink)
+    firm = {id(value) for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)}
+    return _above(values, firm) if firm else values
+
+
+def _above(values: list[Value], wanted: set[int]) -> list[Value]:
+    """Those of `values` that were computed from one of the wanted."""
+    users: dict[int, list[Value]] = {}
+    for value in values:
+        for source in value.inputs:
+            users.setdefault(id(source), []).append(value)
+    found: set[int] = set()
+    pending = list(wanted)
+    while pending:
+        for user in users.get(pending.pop(), []):
+            if id(user) not in found:
+                found.add(id(user))
+                pending.append(id(user))
+    return [value for value in values if id(value) in found]
+
+
+def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:
+    """Each backward, what it visits that saved something, and by which earlier one each of these (by id) was freed."""
+    freed_by: dict[int, Backward] = {}
+    for sink in tape.backwards():
+        if sink.caught:
+            yield sink, [], {}
+            continue
+        values = [value for value in surely_visited(sink) if value.saves]
+        yield sink, values, {id(value): freed_by[id(value)] for value in values if id(value) in freed_by}
+        if not sink.retain_graph and not sink.create_graph:
+            for value in values:
+                freed_by.setdefault(id(value), sink)

@@ -1,0 +1,278 @@
+"""Windows: gradients accumulated over rounds of a loop, for a step that a counter lets through every so often."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gradlint.finding import Span
+from gradlint.tape import Backward, End, Event, Fact, Iteration, Kind, OptimizerStep, Tape, Value, ZeroGrad
+from gradlint_rules.accounts import Account, Key, Update, accounts, key
+from gradlint_rules.words import bare
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The gradients of one loss that one step used, and those of its kind that were cleared before it."""
+
+    update: Update
+    fresh: tuple[Backward, ...]
+    lost: tuple[tuple[Backward, Event], ...]
+
+    def rounds(self, depth: int) -> list[int]:
+        """In which rounds of the loop the gradients were added."""
+        sinks = [*self.fresh, *(sink for sink, _ in self.lost)]
+        return sorted({sink.iteration[depth][1] for sink in sinks})
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """One loss, one step and the loop in which a counter decides when the step comes. `gate` is the condition."""
+
+    account: Account
+    loop: int
+    depth: int  # of the loop in the rounds of an event
+    gate: Fact
+    sinks: tuple[Backward, ...]
+    windows: tuple[Window, ...]
+
+    @property
+    def tape(self) -> Tape:
+        return self.account.tape
+
+    @property
+    def sizes(self) -> list[int]:
+        """In how many rounds each window was filled."""
+        return [len(window.rounds(self.depth)) for window in self.windows]
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the first update holds one micro-batch, of the first round, and the next holds several."""
+        if len(self.windows) < 2 or self.sizes[1] < 2 or self.windows[0].rounds(self.depth) != [0]:
+            return False
+        return self.filled(self.windows[0].update) == 1
+
+    def filled(self, update: Update) -> int:
+        """How many gradients of this loss an update used, those of other loops too."""
+        return sum(key(sink) == key(self.sinks[0]) for sink in update.fresh)
+
+
+def accumulations(paths: Sequence[Tape]) -> Iterator[Accumulation]:
+    """Every accumulation on the paths on which each branch goes the same way in all rounds."""
+    for account in accounts(paths):
+        if _is_uniform(account.tape):
+            yield from _of(account)
+
+
+def _is_uniform(tape: Tape) -> bool:
+    """Whether no branch that is free to go either way goes both ways."""
+    sides: dict[Span, bool] = {}
+    return all(sides.setdefault(decision.at, decision.holds) is decision.holds for decision in tape.decisions)
+
+
+def _of(account: Account) -> Iterator[Accumulation]:
+    seen: set[tuple[Key, Key, int]] = set()
+    for update in account.updates:
+        for sink in update.fresh:
+            depth = _depth(sink, update.step)
+            if depth is None:
+                continue
+            loop = sink.iteration[depth][0]
+            found = (key(sink), key(update.step), loop)
+            if found in seen:
+                continue
+            seen.add(found)
+            made = _accumulation(account, sink, update.step, loop, depth)
+            if made is not None:
+                yield made
+
+
+def _depth(sink: Backward, step: OptimizerStep) -> int | None:
+    """Which of the loops around both is the innermost."""
+    depth = None
+    for position, (one, other) in enumerate(zip(sink.iteration, step.iteration, strict=False)):
+        if one[0] != other[0]:
+            break
+        depth = position
+    return depth
+
+
+def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: int, depth: int) -> Accumulation | None:
+    sinks = [one for one in account.backwards if key(one) == key(sink) and _round(one, loop) is not None]
+    steps = [u for u in account.updates if key(u.step) == key(step) and _round(u.step, loop) is not None]
+    in_rounds = {_round(one, loop) for one in sinks}
+    stepped = {_round(update.step, loop) for update in steps}
+    if not in_rounds - stepped:
+        return None
+    gate = _gate(
+        account.tape, step, loop, sorted(r for r in in_rounds if r is not None), {r for r in stepped if r is not None}
+    )
+    if gate is None:
+        return None
+    windows = tuple(_window(update, sink, loop) for update in steps)
+    windows = tuple(window for window in windows if window.fresh or window.lost)
+    return Accumulation(account, loop, depth, gate, tuple(sinks), windows) if windows else None
+
+
+def _window(update: Update, sink: Backward, loop: int) -> Window:
+    def belongs(other: Backward) -> bool:
+        return key(other) == key(sink) and _round(other, loop) is not None
+
+    fresh = tuple(one for one in update.fresh if belongs(one))
+    lost = tuple((wiped.sink, wiped.clearing) for wiped in update.wiped if belongs(wiped.sink))
+    return Window(update, fresh, lost)
+
+
+def _round(event: Event, loop: int) -> int | None:
+    return next((number for owner, number in event.iteration if owner == loop), None)
+
+
+def _gate(tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped: set[int]) -> Fact | None:
+    """The condition that holds in the rounds with a step and in no other: the last one before the step."""
+    sides: dict[Key, dict[int, tuple[Fact, set[str]]]] = {}
+    for event in tape.events:
+        if isinstance(event, Fact) and event.what == "branch":
+            number = _round(event, loop)
+            if number is not None:
+                sides.setdefault(key(event), {}).setdefault(number, (event, set()))[1].add(event.detail)
+    found = [
+        next(iter(by_round.values()))[0]
+        for by_round in sides.values()
+        if _decides({number: said for number, (_, said) in by_round.items()}, rounds, stepped)
+    ]
+    near = [gate for gate in found if gate.at.path == step.at.path and gate.at.line <= step.at.line]
+    return max(near or found, key=lambda gate: (gate.at.line, gate.at.column), default=None)
+
+
+def _decides(said: dict[int, set[str]], rounds: list[int], stepped: set[int]) -> bool:
+    """Whether a branch goes one way in the rounds with a step and the other way in all the rest."""
+    if any(len(said.get(number, ())) != 1 for number in rounds):
+        return False
+    yes = {next(iter(said[number])) for number in rounds if number in stepped}
+    no = {next(iter(said[number])) for number in rounds if number not in stepped}
+    return len(yes) == 1 and len(no) == 1 and yes != no
+
+
+def is_counted(accumulation: Accumulation) -> bool:
+    """Whether the step comes every so often, and not from some round on: no two in a row, but at the end."""
+    rounds = sorted(
+        number
+        for window in accumulation.windows
+        if (number := _round(window.update.step, accumulation.loop)) is not None
+    )
+    return all(later - earlier > 1 for earlier, later in itertools.pairwise(rounds[:-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Gradients that no step has used when their loop ends; `then` is what becomes of them."""
+
+    accumulation: Accumulation
+    sinks: tuple[Backward, ...]
+    then: Event
+
+
+def leftover(accumulation: Accumulation) -> Leftover | None:
+    """What the last window of the loop leaves behind; None where a step after the loop uses it."""
+    tape = accumulation.tape
+    end = next((e for e in tape.events if _is_end(e, accumulation.loop)), None)
+    last = accumulation.windows[-1].update.step
+    left = tuple(sink for sink in accumulation.sinks if sink.order > last.order)
+    if end is None or not left or _is_endless(tape, accumulation.sinks[0], end):
+        return None
+    kinds = {key(sink) for sink in left}
+    for event in tape.events[end.order + 1 :]:
+        if isinstance(event, OptimizerStep) and event.optimizer is accumulation.account.optimizer:
+            return None
+        if isinstance(event, Backward) and key(event) in kinds:
+            return None if _goes_on(accumulation, event) else Leftover(accumulation, left, event)
+        if isinstance(event, ZeroGrad) and event in accumulation.account.clearings:
+            return Leftover(accumulation, left, event)
+        if isinstance(event, End):
+            return Leftover(accumulation, left, event) if not event.raised else None
+    return None
+
+
+def continues(accumulation: Accumulation) -> bool:
+    """Whether a window that the end of the loop leaves open is filled by the next loop."""
+    end = next((e for e in accumulation.tape.events if _is_end(e, accumulation.loop)), None)
+    last = accumulation.windows[-1].update.step
+    if end is None or not any(sink.order > last.order for sink in accumulation.sinks):
+        return False
+    place = key(accumulation.sinks[0])
+    following = (e for e in accumulation.account.backwards if e.order > end.order and key(e) == place)
+    after = next(following, None)
+    between = accumulation.tape.events[end.order : after.order] if after is not None else []
+    cleared = any(event in accumulation.account.clearings or isinstance(event, OptimizerStep) for event in between)
+    return after is not None and not cleared and _goes_on(accumulation, after)
+
+
+def _goes_on(accumulation: Accumulation, after: Backward) -> bool:
+    """Whether the counter goes on into the next loop, so that the window across both is as large as any other."""
+    following = (update for update in accumulation.account.updates if update.step.order > after.order)
+    update = next(following, None)
+    return update is not None and accumulation.filled(update) == max(accumulation.sizes)
+
+
+def _is_endless(tape: Tape, first: Event, end: Event) -> bool:
+    """Whether what the loop runs over goes on for ever, and was only left."""
+    return any(isinstance(event, Fact) and event.what == "endless" for event in tape.events[first.order : end.order])
+
+
+def _is_end(event: Event, loop: int) -> bool:
+    return isinstance(event, Iteration) and event.loop == loop and not event.begins and event.last
+
+
+_KEEP = {"scale", "scale_loss", "mul", "div", "truediv", "true_divide", "divide", "add", "sub", "neg", "sum", "to"}
+_KEEP |= {"float", "half", "double", "bfloat16", "stack", "cat", "squeeze", "view", "reshape", "clone", "contiguous"}
+_KEEP |= {"positive", "cuda"}
+_MEANS = {"mean", "nanmean"}
+_LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
+
+
+def is_whole_mean(loss: Value) -> bool:
+    """Whether a loss is a mean over its batch, or a sum with such a term, and divided by nothing since."""
+    seen, pending = {id(loss)}, [loss]
+    for value in pending:
+        if _is_scaled(value) or is_unreduced(value):
+            continue
+        if _is_mean(value):
+            return True
+        for source in value.inputs if _keeps_scale(value) else ():
+            if source.requires_grad and id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return False
+
+
+def is_unreduced(value: Value) -> bool:
+    """Whether a loss was asked for as a sum, or element by element."""
+    return bool(value.flags & {"sum-reduction", "none-reduction"}) or value.argument("reduction") in ("sum", "none")
+
+
+def _is_scaled(value: Value) -> bool:
+    """Whether this divides by a number, or multiplies by one below 1, known or not."""
+    is_by_tensor = len([source for source in value.inputs if source.in_torch and not _can_be_number(source)]) > 1
+    if "division" in value.flags or bare(value.op) in ("div", "true_divide", "divide", "truediv"):
+        return value.factor is not None or not is_by_tensor
+    if bare(value.op) in ("mul", "multiply") and not is_by_tensor:
+        return not (isinstance(value.factor, int | float) and abs(value.factor) >= 1)
+    return False
+
+
+def _can_be_number(value: Value) -> bool:
+    """Whether nothing is known of a value that came from outside."""
+    return value.kind is Kind.UNKNOWN and not value.inputs
+
+
+def _is_mean(value: Value) -> bool:
+    name = bare(value.op)
+    if name in _MEANS or any(word in name for word in _LOSSES) or name.endswith("Loss"):
+        return True
+    is_ratio = name in ("div", "truediv", "true_divide", "divide") and len(value.inputs) > 1
+    return is_ratio or (value.op == "call" and "loss" in value.text.lower() + value.name.lower())
+
+
+def _keeps_scale(value: Value) -> bool:
+    return bare(value.op) in _KEEP

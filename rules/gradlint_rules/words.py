@@ -1,0 +1,88 @@
+"""The sentences that several rules share, and the places that they point at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from gradlint.finding import Related, Span
+from gradlint.tape import Backward, Decision, Value
+
+PLACES = 4
+_CALLED = re.compile(r"([\w.]+(?:\[[^\[\]]*\])?)\.backward\(")
+_BY_FRAMEWORK = {
+    "training_step": "Lightning's backward of what `training_step` returns",
+    "compute_loss": "the Trainer's backward of what `compute_loss` returns",
+}
+
+
+def quoted(value: Value) -> str:
+    """How a message names a value: `loss`."""
+    return f"`{value.title}`"
+
+
+def operation(op: str) -> str:
+    """How a message names an operation: `.detach()`, `torch.round()`, `float()`."""
+    owner, _, name = op.rpartition(".")
+    if owner == "torch.Tensor":
+        if name.startswith("__") and name.endswith("__"):
+            return f"`{name.strip('_')}`"
+        return f"`.{name}`" if name in ("data", "T", "real", "imag") else f"`.{name}()`"
+    if not owner and not name.isidentifier():
+        return f"`{name}`"
+    return f"`{op.replace('torch.nn.functional.', 'F.')}()`"
+
+
+def maker(value: Value) -> str:
+    """How a message names the operation that made `value`: as the user wrote an operator, or by its name."""
+    is_named = not value.text or bare(value.op) in value.text
+    return operation(value.op) if is_named else f"`{value.text}`"
+
+
+def bare(op: str) -> str:
+    """The last word of an operation's name, the same for operators and in-place twins: `torch.Tensor.mul_` is mul."""
+    return op.rpartition(".")[2].strip("_")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `b` and `c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def when(decisions: Iterable[Decision]) -> str:
+    """` when `valid.any()` is false`, with a space before it; nothing where nothing has to be decided."""
+    said = list(dict.fromkeys(str(decision) for decision in decisions))
+    return f" when {listed(said[-3:])}" if said else ""
+
+
+def backward(sink: Backward) -> str:
+    """How a message names a sink: `loss.backward()`."""
+    if sink.sink in _BY_FRAMEWORK:
+        return _BY_FRAMEWORK[sink.sink]
+    return f"`{sink.text}`" if sink.text else "the backward"
+
+
+def loss_of(sink: Backward) -> str:
+    """How a message names the loss of a sink: as it is called there, or by its own name."""
+    called = _CALLED.match(sink.text)
+    return f"`{called[1]}`" if called else quoted(sink.value)
+
+
+def to_sink(sink: Backward) -> Related:
+    """The place of a sink, for the reader."""
+    return Related(sink.at, f"{loss_of(sink)} is back-propagated here")
+
+
+def calls(stack: Sequence[Span], known: Sequence[Span]) -> list[Related]:
+    """The last calls of `stack` that are not on `known`, which led to the finding."""
+    return [Related(at, "called from here") for at in [at for at in stack if at not in known][-2:]]
+
+
+def places(at: Span, *related: Related) -> tuple[Related, ...]:
+    """The related places of a finding at `at`: each once, a few of them, the last one kept."""
+    found: dict[Span, Related] = {}
+    for place in related:
+        if place.at != at:
+            found.setdefault(place.at, place)
+    shown = list(found.values())
+    return tuple(shown if len(shown) < PLACES else [*shown[: PLACES - 2], shown[-1]])
