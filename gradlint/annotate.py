@@ -1,0 +1,104 @@
+"""Writes suppressions into programs: a comment with a reason on a line of each finding."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import io
+import os
+import pathlib
+import re
+import tokenize
+from collections.abc import Iterable, Mapping, Sequence
+
+from gradlint.finding import Finding
+from gradlint.source.parse import Source, decode, parse, split_lines
+
+_OURS = re.compile(r"(?P<head>(?<!\S)#\s*gradlint:\s*ignore\[)(?P<codes>[^\]]*)(?P<tail>\])")
+
+
+def add_ignores(findings: Iterable[Finding], reason: str) -> tuple[int, Sequence[Finding]]:
+    """Write a suppression for each finding; how many were written, and the findings where none can stand."""
+    by_file: dict[str, list[Finding]] = collections.defaultdict(list)
+    for finding in findings:
+        by_file[finding.at.path].append(finding)
+    written = 0
+    left: list[Finding] = []
+    for path, found in by_file.items():
+        unplaced = _annotate(pathlib.Path(path), found, reason)
+        written += len(found) - len(unplaced)
+        left += unplaced
+    return written, left
+
+
+def _annotate(file: pathlib.Path, findings: Sequence[Finding], reason: str) -> Sequence[Finding]:
+    content = file.read_bytes()
+    text = decode(str(file), content)
+    before = parse(str(file), text) if isinstance(text, str) else text
+    if not isinstance(text, str) or not isinstance(before, Source):
+        return findings
+    codes, unplaced = _codes_by_line(findings, _lines_for_comments(text))
+    after = _with_comments(text, codes, reason)
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    assert _same(before, parse(str(file), after)), f"a comment changes the meaning of {file}"
+    _replace(file, after.encode(encoding))
+    return unplaced
+
+
+def _codes_by_line(
+    findings: Sequence[Finding], lines: frozenset[int]
+) -> tuple[Mapping[int, Sequence[str]], Sequence[Finding]]:
+    codes: dict[int, list[str]] = collections.defaultdict(list)
+    unplaced = []
+    for finding in findings:
+        line = next((n for n in range(finding.at.line, finding.at.last_line + 1) if n in lines), None)
+        if line is None:
+            unplaced.append(finding)
+        elif finding.code not in codes[line]:
+            codes[line].append(finding.code)
+    return codes, unplaced
+
+
+def _lines_for_comments(text: str) -> frozenset[int]:
+    """The lines at whose end a comment can stand: no string goes on there, and no backslash."""
+    lines = split_lines(text)
+    fit = {number for number, line in enumerate(lines, 1) if not line.endswith("\\")}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.DEDENT, tokenize.ENDMARKER):
+            fit.difference_update(range(token.start[0], token.end[0]))
+    return frozenset(fit) - _within_f_strings(text)
+
+
+def _within_f_strings(text: str) -> frozenset[int]:
+    """Lines that end inside an f-string, whose parts are tokens of their own from Python 3.12 on."""
+    strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.JoinedStr)]
+    return frozenset(n for node in strings for n in range(node.lineno, node.end_lineno or node.lineno))
+
+
+def _with_comments(text: str, codes: Mapping[int, Sequence[str]], reason: str) -> str:
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n|\Z)", text)
+    for number, added in codes.items():
+        body = lines[number - 1].rstrip("\r\n")
+        end = lines[number - 1][len(body) :]
+        lines[number - 1] = _with_comment(body, added, reason) + end
+    return "".join(lines)
+
+
+def _with_comment(line: str, codes: Sequence[str], reason: str) -> str:
+    if existing := _OURS.search(line):
+        merged = dict.fromkeys([*re.findall(r"\w+", existing["codes"]), *codes])
+        return line[: existing.start("codes")] + ", ".join(merged) + line[existing.end("codes") :]
+    return f"{line.rstrip()}  # gradlint: ignore[{', '.join(codes)}] {reason}"
+
+
+def _same(before: Source, after: object) -> bool:
+    return isinstance(after, Source) and ast.dump(before.tree) == ast.dump(after.tree)
+
+
+def _replace(file: pathlib.Path, content: bytes) -> None:
+    """Write the file whole or not at all, with its permissions; a link goes on pointing where it did."""
+    target = file.resolve()
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    scratch.write_bytes(content)
+    scratch.chmod(target.stat().st_mode)
+    scratch.replace(target)

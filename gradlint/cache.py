@@ -1,0 +1,259 @@
+"""Results of earlier runs, by content: of a file, of all that it reached, the rules chosen, and of gradlint itself.
+
+One file of JSON for each choice of rules and of files. It is written aside and moved into place, so that runs at the
+same time do not meet; what cannot be read is taken for empty. A record counts only if its file, and every file that its
+imports lead to, is what it was, and every import still leads there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradlint.errors import UserError
+from gradlint.finding import Finding, Related, Severity, Span
+from gradlint.interpret.gaps import Gap
+from gradlint.program.entries import Entry
+from gradlint.program.modules import BESIDE, neighbours, resolve
+
+FOLDER = ".gradlint_cache"
+MOST_FILES = 64  # choices of rules and files; the oldest go first
+_IGNORE = "# made by gradlint\n*\n"
+Imports = dict[tuple[str, int], Path | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry ran through it."""
+
+    findings: tuple[Finding, ...]
+    gaps: tuple[Gap, ...]
+    executed: tuple[tuple[str, int], ...] = ()
+    was_run: bool = False
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of one file; `results` is None for a file that was imported only."""
+
+    entries: tuple[Entry, ...]
+    results: dict[Entry, Result] | None
+    imports: Imports = field(default_factory=dict)
+    content: str = ""
+
+    def result(self, entry: Entry) -> Result | None:
+        """What the entry came to, if it was entered."""
+        return self.results.get(entry) if self.results is not None else None
+
+    def take_imports(self, imports: Imports, before: Record | None) -> None:
+        """Adds what this run has asked to what earlier ones did: replayed entries ask nothing."""
+        self.imports = {**(before.imports if before is not None else {}), **imports}
+
+
+@dataclass(slots=True)
+class Cache:
+    """The records that still hold, and where they are kept; without a file, nothing is."""
+
+    file: Path | None = None
+    records: dict[Path, Record] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path, chosen: Iterable[str], files: Iterable[Path]) -> Cache:
+        """What is kept in `folder` of these rules on these files, less what has changed."""
+        if folder.is_symlink():
+            return cls()
+        key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
+        file = folder / f"{digest(chr(10).join(key).encode())[:16]}.json"
+        return cls(file, _holding(_load(file)))
+
+    def write(self, made: Iterable[Mapping[Path, Record]]) -> None:
+        """Keeps what this run has found, if it found anything new."""
+        if self.file is None:
+            return
+        merged: dict[Path, Record] = {}
+        for part in made:
+            for path, record in part.items():
+                _merge(merged, path, record)
+        for path in merged.keys() & self.records.keys():
+            _merge(merged, path, self.records[path])
+        fresh = {path: record for path, record in merged.items() if self.records.get(path) is not record}
+        if not fresh:
+            return
+        with contextlib.suppress(OSError):  # a cache that cannot be written is none
+            _store(self.file, {**self.records, **merged})
+
+
+def clean(folder: Path) -> bool:
+    """Removes a cache; whether there was one. A link is not followed."""
+    if folder.is_symlink():
+        raise UserError(f"{folder} is a link: it is not gradlint's to remove")
+    if not folder.is_dir():
+        return False
+    if not _is_ours(folder):
+        raise UserError(f"{folder} was not made by gradlint")
+    shutil.rmtree(folder)
+    return True
+
+
+def _is_ours(folder: Path) -> bool:
+    mark = folder / ".gitignore"
+    return mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == _IGNORE
+
+
+def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
+    """One record of a file that several batches met: one has analysed it, all have seen imports of it."""
+    known = merged.get(path)
+    if known is None:
+        merged[path] = record
+    elif known is not record:
+        results, other = (known, record) if known.results is not None else (record, known)
+        content = known.content if known.content == record.content else ""  # it changed while we ran
+        merged[path] = Record(results.entries, results.results, {**other.imports, **results.imports}, content)
+
+
+@functools.cache
+def _stamp() -> str:
+    """What changes with any file of gradlint and of its rules."""
+    from gradlint.rule import rules
+
+    folders = {Path(__file__).parent, *(Path(str(rule.module.__file__)).parent for rule in rules().values())}
+    found = sorted(path for folder in folders for pattern in ("*.py", "*.toml") for path in folder.rglob(pattern))
+    states = ((path, path.stat()) for path in found)
+    whole = "".join(f"{path} {state.st_mtime_ns} {state.st_size}\n" for path, state in states)
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def content_of(path: Path) -> str:
+    """What stands for the content of the file; "" where it cannot be read."""
+    try:
+        return digest(path.read_bytes())
+    except OSError:
+        return ""
+
+
+def digest(content: bytes) -> str:
+    """What stands for this content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _holding(records: dict[Path, Record]) -> dict[Path, Record]:
+    """The records of which nothing that they rest on has changed."""
+    resolved: dict[tuple[Path, str, int], Path | None] = {}
+    stale = {path for path, record in records.items() if _has_changed(path, record, resolved)}
+    importers: dict[Path, list[Path]] = {}
+    for path, record in records.items():
+        for target in record.imports.values():
+            if target is not None:
+                importers.setdefault(target, []).append(path)
+    stale |= {importer for target in importers.keys() - records.keys() for importer in importers[target]}
+    pending = list(stale)
+    while pending:
+        for importer in importers.get(pending.pop(), ()):
+            if importer not in stale:
+                stale.add(importer)
+                pending.append(importer)
+    return {path: record for path, record in records.items() if path not in stale}
+
+
+def _has_changed(path: Path, record: Record, resolved: dict[tuple[Path, str, int], Path | None]) -> bool:
+    if not record.content or content_of(path) != record.content:
+        return True
+    looked_at = {target for (_, level), target in record.imports.items() if level == BESIDE}
+    if looked_at and not looked_at.issuperset(neighbours(path)):
+        return True
+    for (module, level), target in record.imports.items():
+        key = (path.parent, module, level)
+        if key not in resolved:
+            resolved[key] = resolve(path, module, level)
+        if resolved[key] != target:
+            return True
+    return False
+
+
+def _load(file: Path) -> dict[Path, Record]:
+    try:
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(handle, encoding="utf-8") as stream:
+            found = json.load(stream)
+        return {Path(path): _record(written) for path, written in found.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return {}
+
+
+def _store(file: Path, records: Mapping[Path, Record]) -> None:
+    folder = file.parent
+    if not folder.is_dir():
+        folder.mkdir()
+        (folder / ".gitignore").write_text(_IGNORE, encoding="utf-8")
+    written = {str(path): _written(record) for path, record in records.items() if _can_be_written(record)}
+    handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(written, stream, separators=(",", ":"))
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
+    for old in sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime)[:-MOST_FILES]:
+        old.unlink(missing_ok=True)
+
+
+def _can_be_written(record: Record) -> bool:
+    """A finding with a fix of its own (a plugin's) is found anew each time."""
+    return not any(finding.fix for result in (record.results or {}).values() for finding in result.findings)
+
+
+def _written(record: Record) -> list[Any]:
+    imports = [[module, level, path and str(path)] for (module, level), path in record.imports.items()]
+    results = record.results
+    entries = None if results is None else [
+        [list(entry.function), entry.line, _written_result(results[entry])] for entry in record.entries
+    ]  # fmt: skip
+    return [record.content, imports, entries]
+
+
+def _written_result(result: Result) -> list[Any]:
+    findings = [
+        [each.code, each.name, int(each.severity), each.message, _place(each.at), each.help,
+         [[_place(part.at), part.message] for part in each.related], each.step, dict(each.hints)]
+        for each in result.findings
+    ]  # fmt: skip
+    gaps = [[gap.kind, _place(gap.at), gap.detail] for gap in result.gaps]
+    return [findings, gaps, result.executed, result.was_run]
+
+
+def _place(at: Span) -> list[Any]:
+    return [at.path, at.line, at.column, at.end_line, at.end_column]
+
+
+def _record(written: list[Any]) -> Record:
+    content, imports, entries = written
+    found = {(module, level): Path(path) if path else None for module, level, path in imports}
+    if entries is None:
+        return Record((), None, found, content)
+    results = {Entry(tuple(function), line): _result(result) for function, line, result in entries}
+    return Record(tuple(results), results, found, content)
+
+
+def _result(written: list[Any]) -> Result:
+    findings, gaps, executed, was_run = written
+    return Result(
+        tuple(
+            Finding(code, name, Severity(severity), message, Span(*at), text,
+                    tuple(Related(Span(*place), told) for place, told in related), None, step, hints)
+            for code, name, severity, message, at, text, related, step, hints in findings
+        ),
+        tuple(Gap(kind, Span(*at), detail) for kind, at, detail in gaps),
+        tuple((path, line) for path, line in executed),
+        was_run,
+    )  # fmt: skip

@@ -1,0 +1,350 @@
+"""The commands. What they do stands elsewhere; here are their options and exit codes.
+
+Exit codes: 0 when nothing at or above `--fail-on` was found, 1 when something was, 2 when the command could not run.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import pathlib
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from gradlint import __version__, config
+from gradlint.errors import UserError
+from gradlint.guess import did_you_mean
+from gradlint.report import formats, render
+from gradlint.trace.command import trace
+
+if TYPE_CHECKING:
+    from gradlint.checker import Checked
+    from gradlint.config import Settings
+    from gradlint.finding import Finding
+    from gradlint.fix.apply import Repaired
+    from gradlint.interpret.gaps import Gap
+    from gradlint.report import Outcome
+    from gradlint.source.files import SettingsFor
+
+STDIN = "-"
+_FORMATS = f"How to report: {', '.join(formats())}."
+_FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
+_FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
+BAR = 30  # characters
+PATIENCE = 1.0  # seconds before a terminal is shown how far we are
+_Command = Callable[..., object]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = gradlint.main(args=arguments, prog_name="gradlint", standalone_mode=False)
+    except click.NoSuchOption as error:
+        options = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
+        code = _complain(f"no such option {error.option_name!r}{did_you_mean(error.option_name, options)}")
+    except click.ClickException as error:
+        code = _complain(error.format_message())
+    except UserError as error:
+        code = _complain(str(error))
+    except click.Abort:
+        code = _complain("interrupted")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output has seen enough
+        code = 2
+    except Exception:  # Python would leave with 1, which says that the code checked has findings
+        traceback.print_exc()
+        code = _complain("this is a bug in gradlint, not in the code that it checks")
+    sys.exit(code or 0)
+
+
+def _complain(message: str) -> int:
+    click.echo(f"gradlint: {message}", err=True)
+    return 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gradlint", message="%(prog)s %(version)s")
+def gradlint() -> None:
+    """Find where training code breaks autograd."""
+
+
+gradlint.add_command(trace)
+
+
+@gradlint.command(
+    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def verify(words: tuple[str, ...]) -> int:
+    """Mend a copy of SCRIPT, run both, and show side by side what they did."""
+    from gradlint.fix.verify import verify as command
+
+    code: int = command.main(args=list(words), prog_name="gradlint verify", standalone_mode=False)
+    return code
+
+
+def _parsed(parse: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], object]:
+    """An option's callback: what `parse` makes of its value, whose complaint then names the option."""
+
+    def callback(_context: click.Context, option: click.Parameter, value: Any) -> object:
+        try:
+            return None if value is None else parse(value)
+        except UserError as error:
+            raise UserError(f"{option.opts[-1]}: {error}") from None
+
+    return callback
+
+
+def _split_codes(words: Sequence[str]) -> tuple[str, ...]:
+    return config.parse_codes([code.strip().upper() for word in words for code in word.split(",") if code.strip()])
+
+
+def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
+    return click.option(name, multiple=True, metavar="CODE,...", callback=_parsed(_split_codes), help=help_text)
+
+
+@gradlint.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@_codes_option("--select", "Use these rules only: codes, their beginnings, or ALL.")
+@_codes_option("--extend-select", "Use these rules, too.")
+@_codes_option("--ignore", "Leave these rules out.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out files and folders, as in a .gitignore.")
+@click.option("--force-exclude", is_flag=True, default=None, help="Exclude files that are named as PATH, too.")
+@click.option("--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS)
+@click.option("--output-file", type=_FILE, help="Write the report to this file.")
+@click.option(
+    "--min-severity", metavar="SEVERITY", callback=_parsed(config.parse_severity),
+    help="Report nothing below note, warning or error.",
+)  # fmt: skip
+@click.option(
+    "--fail-on", metavar="SEVERITY", callback=_parsed(config.parse_threshold),
+    help="Exit with 1 from this severity on, or never.  [default: warning]",
+)  # fmt: skip
+@click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: mend what changes more than the bug, too.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@click.option("--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep the results of unchanged files.")
+@click.option("--cache-dir", type=_FOLDER, help="Where to keep them.  [default: .gradlint_cache]")
+@click.option("--statistics", is_flag=True, help="Count the findings by rule, as --output-format statistics does.")
+@click.option("--baseline", type=_FILE, help="Do not report the findings that this file holds.")
+@click.option("--write-baseline", type=_FILE, help="Write the findings to this file, and leave with 0.")
+@click.option("--add-ignore", metavar="REASON", help="Write a suppression with this reason for each finding.")
+@click.option("--gaps", is_flag=True, help="List on standard error where the analysis gave up.")
+@click.option("--stdin-filename", metavar="PATH", help="What to call standard input, which `-` reads.")
+def check(paths: tuple[str, ...], **options: Any) -> int:
+    """Check the Python files under PATH (by default, under this folder)."""
+    from gradlint import checker
+
+    settings_for = _settings_finder(options)
+    settings = settings_for(pathlib.Path.cwd())
+    given = {pathlib.Path(options["stdin_filename"] or STDIN): sys.stdin.buffer.read()} if STDIN in paths else {}
+    files = [*given, *_files([path for path in paths or (".",) if path != STDIN], settings_for)]
+    if not files:
+        return 0
+    if options["fix"] or options["diff"]:
+        return _fix(files, settings_for, settings, given, options)
+    with _progress() as progress:
+        checked = checker.check(
+            files, settings_for, given=given, jobs=options["jobs"] or _cores(),
+            cache=None if options["no_cache"] else _cache_folder(options, settings), progress=progress,
+        )  # fmt: skip
+    if options["write_baseline"]:
+        return _write_baseline(options["write_baseline"], checked, settings)
+    outcome = checked.outcome(settings, color=options["output_file"] is None and _has_color())
+    if options["add_ignore"]:
+        return _add_ignores(
+            [each for each in outcome.findings if pathlib.Path(each.at.path) not in given], options["add_ignore"]
+        )
+    _write(render(settings.output_format, _with_fixes(checked, outcome)), options["output_file"])
+    if options["gaps"]:
+        _list_gaps(checked.gaps)
+    return int(settings.fails(outcome.findings))
+
+
+def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path:
+    from gradlint.cache import FOLDER
+
+    return (options["cache_dir"] or settings.root / FOLDER).absolute()
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Shows on a terminal how many files are done, once it takes long; it is gone again at the end."""
+    began = time.monotonic()
+    shown = False
+
+    def progress(done: int, size: int) -> None:
+        nonlocal shown
+        if sys.stderr.isatty() and (shown or time.monotonic() - began > PATIENCE):
+            shown = True
+            filled = BAR * done // max(size, 1)
+            click.echo(f"\r[{'#' * filled}{'-' * (BAR - filled)}] {done}/{size} files", nl=False, err=True)
+
+    try:
+        yield progress
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+@gradlint.command()
+@click.option("--cache-dir", type=_FOLDER, help="The cache to remove.  [default: .gradlint_cache]")
+def clean(cache_dir: pathlib.Path | None) -> None:
+    """Remove the results that earlier runs have kept."""
+    from gradlint import cache
+
+    folder = cache_dir or config.settings_finder(lambda settings: settings)(pathlib.Path.cwd()).root / cache.FOLDER
+    click.echo(f"Removed {folder}." if cache.clean(folder) else f"Nothing kept in {folder}.")
+
+
+def _with_fixes(checked: Checked, outcome: Outcome) -> Outcome:
+    from gradlint.fix.attach import Files, with_fixes
+
+    return replace(outcome, findings=with_fixes(outcome.findings, Files(checked.texts.text)))
+
+
+def _fix(
+    files: Sequence[pathlib.Path], settings_for: SettingsFor, settings: Settings,
+    given: Mapping[pathlib.Path, bytes], options: Mapping[str, Any],
+) -> int:  # fmt: skip
+    """Mends the files, or shows what it would change; what comes from standard input goes to standard output."""
+    from gradlint.fix.apply import Task, repair
+
+    jobs = options["jobs"] or _cores()
+    repaired = repair(Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given))
+    if options["diff"]:
+        click.echo("".join(repaired.diff()), nl=False)
+        click.echo(f"Would fix: {repaired.fixed}.", err=True)
+        return int(bool(repaired.contents))
+    failed = not _write_fixed(repaired, given, settings)
+    outcome = repaired.checked.outcome(settings, color=options["output_file"] is None and _has_color())
+    report = render(settings.output_format, _with_fixes(repaired.checked, outcome))
+    if given:
+        click.echo(report, nl=False, err=True)
+    else:
+        _write(report, options["output_file"])
+    click.echo(f"Fixed: {repaired.fixed}. Left: {len(outcome.findings)}.", err=True)
+    return 2 if failed else int(settings.fails(outcome.findings))
+
+
+def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings) -> bool:
+    """Writes what was mended; whether all of it could be written."""
+    from gradlint.fix.write import replace_file
+
+    done = True
+    for path, content in {**given, **repaired.contents}.items():
+        if path in given:
+            sys.stdout.buffer.write(content)
+            continue
+        try:
+            replace_file(path, repaired.originals[path], content, settings.root)
+        except UserError as error:
+            done = False
+            click.echo(f"gradlint: {error}", err=True)
+    return done
+
+
+@gradlint.command()
+@click.argument("code", required=False)
+def rule(code: str | None) -> None:
+    """Print the page of the rule CODE (a code or a name), or the list of all rules."""
+    from gradlint.rule import rules
+
+    known = {name: each for each in rules().values() for name in (each.code, each.name)}
+    if code is None:
+        for each in rules().values():
+            click.echo(f"{each.code}  {each.severity.label:7}  {each.name}")
+    elif found := known.get(code.upper()) or known.get(code.lower()):
+        click.echo(found.page, nl=False)
+    else:
+        raise UserError(f"no rule has the code or name {code!r}{did_you_mean(code, known)}")
+
+
+def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
+    """The settings by folder, with what the command line says on top."""
+    selection = config.Selection(options["select"] or None, options["extend_select"], options["ignore"])
+    if options["statistics"]:
+        options = {**options, "output_format": "statistics"}
+    keys = ("baseline", "force_exclude", "output_format", "min_severity", "fail_on")
+    values = {key: options[key] for key in keys if options[key] is not None}
+    if options["write_baseline"]:
+        values["baseline"] = None
+    return config.settings_finder(lambda settings: settings.overridden(selection, options["exclude"], values))
+
+
+def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
+    """The files to check under `paths`; a path that is not there, or nothing under any, is the user's fault."""
+    from gradlint.source.files import discover, nearest
+
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UserError(f"{path}: no such file or folder{nearest(path)}")
+    found = discover([pathlib.Path(path) for path in paths], settings_for)
+    if paths and not found.files:
+        message = f"nothing to check: no Python file under {', '.join(paths)}"
+        message += f" ({found.left_out} left out by settings or .gitignore)" if found.left_out else ""
+        if not found.named:
+            raise UserError(message)
+        click.echo(f"gradlint: {message}", err=True)  # what was named is excluded on purpose: --force-exclude
+    return found.files
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _has_color() -> bool:
+    """Colours for a terminal, unless NO_COLOR says otherwise; FORCE_COLOR wants them in a pipe, too."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def _write_baseline(file: pathlib.Path, checked: Checked, settings: Settings) -> int:
+    from gradlint import baseline
+    from gradlint.fingerprint import fingerprints
+
+    names = fingerprints(checked.outcome(settings).findings, checked.texts.lines, settings.root)
+    size, gone = baseline.write(file, names, checked.files, settings.root)
+    click.echo(f"{file}: {size} in the baseline, {gone} gone.")
+    return 0
+
+
+def _add_ignores(findings: Sequence[Finding], reason: str) -> int:
+    from gradlint.annotate import add_ignores
+
+    if "\n" in reason or not reason.strip():
+        raise UserError("--add-ignore: the reason must be one line of text")
+    written, left = add_ignores(findings, reason.strip())
+    for finding in left:
+        click.echo(f"gradlint: {finding.at}: {finding.code} is left: no comment can stand there", err=True)
+    click.echo(f"Suppressed: {written}.")
+    return int(bool(left))
+
+
+def _write(text: str, file: pathlib.Path | None) -> None:
+    if file is None:
+        click.echo(text, nl=False, color=True)
+        return
+    try:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UserError(f"--output-file: {file} cannot be written: {error.strerror}") from None
+
+
+def _list_gaps(gaps: Sequence[Gap]) -> None:
+    for gap in gaps:
+        click.echo(f"{gap.at}: gap[{gap.kind}] {gap.detail}", err=True)
+    for kind, number in sorted(collections.Counter(gap.kind for gap in gaps).items()):
+        click.echo(f"{number:6} {kind}", err=True)
+    click.echo(f"{len(gaps):6} gaps in all", err=True)

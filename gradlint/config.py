@@ -1,0 +1,240 @@
+"""`[tool.gradlint]` of the nearest pyproject.toml as frozen settings; every complaint names the file and the key."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from gradlint.errors import UserError
+from gradlint.finding import Finding, Severity
+from gradlint.guess import did_you_mean
+from gradlint.report import formats
+from gradlint.rule import rules
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+EVERY = "ALL"
+Threshold = Severity | Literal["never"]
+_SEVERITIES = tuple(severity.label for severity in Severity)
+DEFAULT_EXCLUDE = (
+    ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".pytype",
+    ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pypackages__", "_build", "buck-out", "dist", "node_modules",
+    "site-packages", "venv",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What one place (a settings file, the command line) says of the codes; a code or its beginning each."""
+
+    select: tuple[str, ...] | None = None
+    extend: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def verdict(self, code: str) -> bool | None:
+        """Whether this place wants `code`: the longest selector decides, ignoring wins; None where it says nothing."""
+        wanted = _longest((*(self.select or ()), *self.extend), code)
+        unwanted = _longest(self.ignore, code)
+        if wanted == unwanted == -1:
+            return None if self.select is None else False
+        return wanted > unwanted
+
+
+def _longest(selectors: Iterable[str], code: str) -> int:
+    fitting = [0 if selector == EVERY else len(selector) for selector in selectors if _fits(selector, code)]
+    return max(fitting, default=-1)
+
+
+def _fits(selector: str, code: str) -> bool:
+    return selector == EVERY or code.startswith(selector)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to check the files below `root`."""
+
+    root: pathlib.Path
+    selections: tuple[Selection, ...] = ()
+    exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    extend_exclude: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    respect_gitignore: bool = True
+    force_exclude: bool = False
+    output_format: str = "text"
+    min_severity: Severity = Severity.NOTE
+    fail_on: Threshold = Severity.WARNING
+    baseline: pathlib.Path | None = None
+
+    @functools.cached_property
+    def exclusion(self) -> GitIgnoreSpec:
+        return _patterns((*self.exclude, *self.extend_exclude))
+
+    def selects(self, code: str) -> bool:
+        """Whether the rule `code` is on; the command line, which comes last, outweighs the file."""
+        verdicts = (selection.verdict(code) for selection in reversed(self.selections))
+        return next((verdict for verdict in verdicts if verdict is not None), True)
+
+    def reports(self, code: str, path: pathlib.Path) -> bool:
+        """Whether the rule `code` is on for the file at the absolute `path`."""
+        if not self.selects(code):
+            return False
+        return not any(
+            spec.match_file(self._relative(path)) and any(_fits(selector, code) for selector in codes)
+            for spec, codes in self._ignored_by_file
+        )
+
+    def fails(self, findings: Iterable[Finding]) -> bool:
+        """Whether these findings are bad enough to fail."""
+        return any(self.fail_on != "never" and finding.severity >= self.fail_on for finding in findings)
+
+    def overridden(self, selection: Selection, exclude: Sequence[str], values: Mapping[str, Any]) -> Settings:
+        """These settings with what the command line says on top."""
+        kept = () if selection.select is not None else self.selections
+        extend_exclude = (*self.extend_exclude, *exclude)
+        return replace(self, selections=(*kept, selection), extend_exclude=extend_exclude, **values)
+
+    def _relative(self, path: pathlib.Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+
+    @functools.cached_property
+    def _ignored_by_file(self) -> tuple[tuple[GitIgnoreSpec, tuple[str, ...]], ...]:
+        return tuple((_patterns((glob,)), codes) for glob, codes in self.per_file_ignores.items())
+
+
+def _patterns(lines: Iterable[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def settings_finder(override: Callable[[Settings], Settings]) -> Callable[[pathlib.Path], Settings]:
+    """Tells the settings that hold in a folder: those of the nearest pyproject.toml that has any, else the defaults."""
+
+    @functools.cache
+    def settings_for(folder: pathlib.Path) -> Settings:
+        file = folder / "pyproject.toml"
+        if file.is_file() and (table := _table(file)) is not None:
+            return override(read(table, file))
+        return override(Settings(pathlib.Path.cwd())) if folder == folder.parent else settings_for(folder.parent)
+
+    return settings_for
+
+
+def read(table: Mapping[str, Any], file: pathlib.Path) -> Settings:
+    """The settings in the table `[tool.gradlint]` of `file`."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise UserError(f"{_shown(file)}: [tool.gradlint] has no setting {key!r}{did_you_mean(key, _KEYS)}")
+        try:
+            values[key.replace("-", "_")] = _KEYS[key](value)
+        except UserError as error:
+            raise UserError(f"{_shown(file)}: [tool.gradlint] {key}: {error}") from None
+    if "baseline" in values:
+        values["baseline"] = file.parent / values["baseline"]
+    select, extend, ignore = (values.pop(key, default) for key, default in _SELECTION)
+    return Settings(file.parent, (Selection(select, extend, ignore),), **values)
+
+
+def parse_codes(words: Sequence[str]) -> tuple[str, ...]:
+    """Codes or beginnings of codes, each held against the rules that there are."""
+    known = rules()
+    for word in words:
+        if word != EVERY and not (word and any(code.startswith(word) for code in known)):
+            raise UserError(f"no rule has the code {word!r}{did_you_mean(word, (*known, EVERY))}")
+    return tuple(words)
+
+
+def parse_format(word: object) -> str:
+    """The report format that `word` names."""
+    return _one_of(formats())(word)
+
+
+def parse_severity(word: object) -> Severity:
+    """The severity that `word` names."""
+    return Severity.parse(_one_of(_SEVERITIES)(word))
+
+
+def parse_threshold(word: object) -> Threshold:
+    """The least severity that fails, or that none does."""
+    return "never" if _one_of((*_SEVERITIES, "never"))(word) == "never" else parse_severity(word)
+
+
+def _table(file: pathlib.Path) -> Mapping[str, Any] | None:
+    try:
+        tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{_shown(file)}: cannot be read: {error}") from None
+    table = tool.get("gradlint") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UserError(f"{_shown(file)}: tool.gradlint must be a table")
+    return table
+
+
+def _shown(file: pathlib.Path) -> str:
+    here = pathlib.Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise UserError(f"must be a list of strings, not {value!r}")
+    return tuple(value)
+
+
+def _codes(value: object) -> tuple[str, ...]:
+    return parse_codes(_strings(value))
+
+
+def _codes_by_pattern(value: object) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise UserError(f"must be a table from patterns to codes, not {value!r}")
+    return {pattern: _codes(codes) for pattern, codes in value.items()}
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"must be a string, not {value!r}")
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise UserError(f"must be true or false, not {value!r}")
+    return value
+
+
+def _one_of(words: Sequence[str]) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if _string(value) not in words:
+            raise UserError(f"must be one of {', '.join(words)}, not {value!r}{did_you_mean(str(value), words)}")
+        return str(value)
+
+    return parse
+
+
+_KEYS: Mapping[str, Callable[[Any], Any]] = {
+    "select": _codes,
+    "extend-select": _codes,
+    "ignore": _codes,
+    "exclude": _strings,
+    "extend-exclude": _strings,
+    "per-file-ignores": _codes_by_pattern,
+    "respect-gitignore": _boolean,
+    "force-exclude": _boolean,
+    "output-format": parse_format,
+    "min-severity": parse_severity,
+    "fail-on": parse_threshold,
+    "baseline": _string,
+}
+_SELECTION: tuple[tuple[str, Any], ...] = (("select", None), ("extend_select", ()), ("ignore", ()))
+
+
+def keys() -> frozenset[str]:
+    """The names of all settings."""
+    return frozenset(_KEYS)

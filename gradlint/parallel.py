@@ -1,0 +1,75 @@
+"""Batches of files, spread over processes. One that dies costs what it was at, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+SIZE = 400_000  # bytes of a batch, from which on the next folder begins another
+Batch = tuple[Path, ...]
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+def batches(sizes: Mapping[Path, int]) -> list[Batch]:
+    """The files in parts of about one size, in order of their paths; whatever the number of processes, the same."""
+    found: list[list[Path]] = []
+    size = 0
+    for path in sorted(sizes):
+        if not found or size > 2 * SIZE or (size > SIZE and path.parent != found[-1][-1].parent):
+            found.append([])
+            size = 0
+        found[-1].append(path)
+        size += sizes[path]
+    return [tuple(batch) for batch in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Given, Result]):
+    """What is done with each batch, and what the process that does it is given besides."""
+
+    run: Callable[[Batch, Given], Result]
+    given: Callable[[Batch], Given]
+
+
+def spread(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Result | None]]:
+    """Each batch and what `work` makes of it, as they come; None for a single file that ends the process."""
+    if jobs == 1 or len(parts) == 1:
+        yield from ((part, work.run(part, work.given(part))) for part in parts)
+        return
+    lost: list[Batch] = []
+    for part, result in _run(work, parts, jobs):
+        if result is None:
+            lost.append(part)  # a process that dies takes along what ran beside it
+        else:
+            yield part, result
+    for part in sorted(lost):
+        yield from _alone(work, part)
+
+
+def _alone(work: Work[Given, Result], part: Batch) -> Iterator[tuple[Batch, Result | None]]:
+    for same, result in _run(work, [part], 1):
+        if result is not None or len(part) == 1:
+            yield same, result
+        else:
+            for half in _halves(part):
+                yield from _alone(work, half)
+
+
+def _run(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Result | None]]:
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = {pool.submit(work.run, part, work.given(part)): part for part in parts}
+        for task in as_completed(tasks):
+            try:
+                yield tasks[task], task.result()
+            except BrokenProcessPool:
+                yield tasks[task], None
+
+
+def _halves(part: Batch) -> list[Batch]:
+    middle = (len(part) + 1) // 2
+    return [half for half in (part[:middle], part[middle:]) if half]

@@ -1,0 +1,35 @@
+"""Reports: one file of this folder is one format, and being here is being offered."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pathlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gradlint.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a report tells: the findings, how many files were checked, the lines to quote, the project's root."""
+
+    findings: tuple[Finding, ...]
+    files: int
+    lines: Callable[[str], Sequence[str]]
+    root: pathlib.Path = field(default_factory=pathlib.Path.cwd)
+    color: bool = False
+
+
+@functools.cache
+def formats() -> tuple[str, ...]:
+    """The formats that there are, by name."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
+
+
+def render(name: str, outcome: Outcome) -> str:
+    """The report in the format `name`, with an end of line."""
+    text: str = importlib.import_module(f"{__name__}.{name}").render(outcome)
+    return text

@@ -1,0 +1,53 @@
+"""A finding as a JSON object, with ruff's field names where ruff has the field."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gradlint.finding import Edit, Finding, Fix, Related, Span
+from gradlint.rule import rules
+
+
+def as_object(finding: Finding) -> dict[str, Any]:
+    """What `--output-format json` says of `finding`."""
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.label,
+        "message": finding.message,
+        "help": finding.help,
+        **_place(finding.at),
+        "fix": _fix(finding.fix) if finding.fix else None,
+        "related": [_related(related) for related in finding.related],
+        "url": rules()[finding.code].url,
+    }
+
+
+def _place(at: Span) -> dict[str, Any]:
+    return {"filename": absolute(at.path), **_stretch(at)}
+
+
+def _stretch(at: Span) -> dict[str, Any]:
+    return {
+        "location": {"row": at.line, "column": at.column},
+        "end_location": {"row": at.end_line, "column": at.end_column},
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    edits = [_edit(edit) for edit in fix.edits]
+    return {"applicability": fix.applicability.value, "message": fix.message, "edits": edits}
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    return {"content": edit.content, **_stretch(edit.at)}
+
+
+def _related(related: Related) -> dict[str, Any]:
+    return {**_place(related.at), "message": related.message}
+
+
+def absolute(path: str) -> str:
+    """`path` from the root; `-`, which stands for standard input, stays."""
+    return path if path == "-" else os.path.abspath(path)

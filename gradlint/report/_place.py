@@ -1,0 +1,38 @@
+"""How reports name a place and count what they tell."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+from collections.abc import Iterable
+
+from gradlint.finding import Finding, Severity
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+
+
+def shown_path(path: str) -> str:
+    """`path` as one types it here: relative where it lies below the working folder."""
+    relative = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if relative.startswith("..") else os.path.normpath(relative)
+
+
+def printable(text: str) -> str:
+    """`text` with control characters shown, so that no program can write to the terminal through its report."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def summary(findings: Iterable[Finding], files: int) -> str:
+    """One line that says how much was found, and in how many files."""
+    by_severity = collections.Counter(finding.severity for finding in findings)
+    if not by_severity:
+        return f"Nothing found in {count(files, 'file')}."
+    kinds = [count(by_severity[kind], kind.label) for kind in sorted(Severity, reverse=True) if by_severity[kind]]
+    text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+    return f"Found {text} in {count(files, 'file')}."

@@ -1,0 +1,13 @@
+"""One JSON object a line, one line a finding."""
+
+from __future__ import annotations
+
+import json
+
+from gradlint.report import Outcome
+from gradlint.report._object import as_object
+
+
+def render(outcome: Outcome) -> str:
+    """The findings as JSON lines."""
+    return "".join(json.dumps(as_object(finding)) + "\n" for finding in outcome.findings)
