@@ -1,0 +1,135 @@
+"""Mending a program: check, apply what fixes there are, and again until nothing more is found."""
+
+from __future__ import annotations
+
+import collections
+import difflib
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gradlint.checker import Checked, check
+from gradlint.config import Settings
+from gradlint.finding import Applicability, Finding, Fix
+from gradlint.fix.attach import Files, with_fixes
+from gradlint.fix.edits import joined
+from gradlint.fix.layout import Layout
+from gradlint.source.files import SettingsFor
+from gradlint.source.parse import decode, encoding_of
+
+ROUNDS = 8
+
+_Contents = dict[pathlib.Path, bytes]
+_Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to mend: the files, their settings, and which fixes to apply."""
+
+    files: Sequence[pathlib.Path]
+    settings_for: SettingsFor
+    settings: Settings
+    unsafe: bool
+    jobs: int = 1
+    given: Mapping[pathlib.Path, bytes] = field(default_factory=dict)
+
+    def check(self, contents: Mapping[pathlib.Path, bytes]) -> Checked:
+        """What is wrong in the files, of which some have these contents."""
+        return check(self.files, self.settings_for, jobs=self.jobs, given=contents)
+
+    def applies(self, fix: Fix | None) -> bool:
+        return fix is not None and (self.unsafe or fix.applicability is Applicability.SAFE)
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What mending came to: the last check, the new contents, the old ones, and how many fixes were applied."""
+
+    checked: Checked
+    contents: Mapping[pathlib.Path, bytes]
+    originals: Mapping[pathlib.Path, bytes]
+    fixed: int
+
+    def diff(self) -> Iterator[str]:
+        """The changes, as a patch."""
+        for path in sorted(self.contents):
+            old, new = (_text(path, content) for content in (self.originals[path], self.contents[path]))
+            for line in difflib.unified_diff(_lines(old), _lines(new), str(path), str(path)):
+                yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """The contents after a round, and the fixes that it applied, by what they mend."""
+
+    contents: _Contents
+    applied: collections.Counter[_Key]
+
+
+def repair(task: Task) -> Repaired:
+    """The files mended, in memory; a fix after which its finding is still there is taken back."""
+    contents: _Contents = dict(task.given)
+    checked, useless, fixed = task.check(contents), set[_Key](), 0
+    for _ in range(ROUNDS):
+        done = _apply(task, checked, contents, useless)
+        if not done.applied:
+            break
+        after = task.check(done.contents)
+        if left := done.applied.keys() & _keys(after.findings, after).keys():
+            useless |= left
+            continue
+        checked, contents, fixed = after, done.contents, fixed + done.applied.total()
+    changed = {path: content for path, content in contents.items() if content != task.given.get(path)}
+    originals = {path: task.given[path] if path in task.given else path.read_bytes() for path in changed}
+    return Repaired(checked, changed, originals, fixed)
+
+
+def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]) -> _Round:
+    files = Files(checked.texts.text)
+    found = with_fixes(checked.outcome(task.settings).findings, files)
+    by_path: dict[str, list[Finding]] = {}
+    for finding in found:
+        if task.applies(finding.fix) and _key(finding, checked) not in useless:
+            by_path.setdefault(finding.at.path, []).append(finding)
+    applied: collections.Counter[_Key] = collections.Counter()
+    after = dict(contents)
+    for path, findings in by_path.items():
+        file = files.file(path)
+        assert file is not None, "only what parses is mended"
+        text, kept = joined(file.layout, [finding.fix for finding in findings if finding.fix])
+        content = checked.texts.content(path)
+        if isinstance(content, bytes) and (encoded := _encoded(text, content)):
+            after[pathlib.Path(path)] = encoded
+            applied.update(_key(finding, checked) for finding in findings if finding.fix in kept)
+    return _Round(after, applied)
+
+
+def _encoded(text: str, original: bytes) -> bytes:
+    """The text in the encoding (and with the byte order mark) of the original; nothing where that cannot hold it."""
+    try:
+        return text.encode(encoding_of(original))
+    except UnicodeEncodeError:
+        return b""
+
+
+def _keys(findings: Sequence[Finding], checked: Checked) -> collections.Counter[_Key]:
+    return collections.Counter(_key(finding, checked) for finding in findings)
+
+
+def _key(finding: Finding, checked: Checked) -> _Key:
+    """What stays of a finding when lines move: its code, its message without numbers, and the line's text."""
+    lines = checked.texts.lines(finding.at.path)
+    line = lines[finding.at.line - 1].strip() if finding.at.line <= len(lines) else ""
+    return finding.at.path, finding.code, re.sub(r"\d+", "", finding.message), line
+
+
+def _text(path: pathlib.Path, content: bytes) -> str:
+    text = decode(str(path), content)
+    assert isinstance(text, str), "only what can be decoded is mended"
+    return text
+
+
+def _lines(text: str) -> list[str]:
+    return list(Layout.lines_of(text))

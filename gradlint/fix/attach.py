@@ -1,0 +1,54 @@
+"""The fixes of findings, as their rules make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from gradlint.finding import Finding, Fix
+from gradlint.fix.edits import edited, is_consistent, parses
+from gradlint.fix.layout import Layout
+from gradlint.fix.source import File
+from gradlint.rule import NoFixError, rules
+from gradlint.source.parse import Source, parse
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of findings, each parsed once; `text` gives the text of a path, if it has one."""
+
+    text: Callable[[str], object]
+    _files: dict[str, File | None] = field(default_factory=dict)
+
+    def file(self, path: str) -> File | None:
+        """The file at `path`; None for one that does not parse."""
+        if path not in self._files:
+            text = self.text(path)
+            parsed = parse(path, text) if isinstance(text, str) else None
+            self._files[path] = File(path, Layout(parsed.text, parsed.tree)) if isinstance(parsed, Source) else None
+        return self._files[path]
+
+
+def with_fixes(findings: Iterable[Finding], files: Files) -> tuple[Finding, ...]:
+    """The findings, each with its fix if there is one."""
+    return tuple(replace(finding, fix=fix) if (fix := _fix(finding, files)) else finding for finding in findings)
+
+
+def _fix(finding: Finding, files: Files) -> Fix | None:
+    mend = rules()[finding.code].fix
+    file = files.file(finding.at.path) if mend else None
+    if mend is None or file is None:
+        return None
+    try:
+        fix = mend(finding, file)
+    except NoFixError:
+        return None
+    return fix if fix is not None and _is_sound(fix, file) else None
+
+
+def _is_sound(fix: Fix, file: File) -> bool:
+    """Whether the edits of a fix go together, change something, and leave a program."""
+    if not is_consistent(fix) or any(edit.at.path != file.path for edit in fix.edits):
+        return False
+    text = edited(file.layout, fix.edits)
+    return text != file.layout.text and parses(text)

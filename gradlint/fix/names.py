@@ -1,0 +1,89 @@
+"""Names in a file: what they stand for by its imports, and how to write one that is not imported yet."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from gradlint.rule import NoFixError
+
+
+def imported(tree: ast.Module) -> dict[str, str]:
+    """What each imported name stands for: `{"F": "torch.nn.functional", "nn": "torch.nn"}`."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {name.asname: name.name for name in names if name.asname}
+                found |= {_top(name.name): _top(name.name) for name in names if not name.asname}
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                found |= {name.asname or name.name: f"{module}.{name.name}" for name in names}
+    return found
+
+
+def dotted(node: ast.AST, known: dict[str, str]) -> str:
+    """`torch.no_grad` for what is written `t.no_grad` after `import torch as t`; "" for what is no dotted name."""
+    match node:
+        case ast.Name(id=name):
+            return known.get(name, name)
+        case ast.Attribute(value=value, attr=attr):
+            owner = dotted(value, known)
+            return f"{owner}.{attr}" if owner else ""
+    return ""
+
+
+def written(name: str, tree: ast.Module, near: Sequence[str]) -> tuple[str, str]:
+    """How to write the dotted `name`, and the import line that this takes ("" where there is one already)."""
+    known = _at_the_top(tree)
+    best = max((full for full in known if name == full or name.startswith(f"{full}.")), key=len, default="")
+    if best:
+        return known[best] + name[len(best) :], ""
+    top = _top(name)
+    if top in near:
+        raise NoFixError(f"`{top}` means something else here")
+    return name, f"import {top}"
+
+
+def import_anchor(tree: ast.Module) -> tuple[ast.stmt | None, bool]:
+    """The statement that a new `import torch` stands beside, and whether it comes behind it."""
+    tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in tops:
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and _top(node.module or "") == "torch":
+            return node, False
+    if tops:
+        return tops[-1], True
+    if tree.body and is_docstring(tree.body[0]):
+        return tree.body[0], True
+    return (tree.body[0], False) if tree.body else (None, False)
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is a string and nothing else."""
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
+
+
+def bound(node: ast.AST) -> Iterator[str]:
+    """Every name that is used or bound in `node`, of arguments, functions and imports too."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=asname):
+                yield asname or _top(name)
+            case ast.ExceptHandler(name=str(name)):
+                yield name
+
+
+def _at_the_top(tree: ast.Module) -> dict[str, str]:
+    """The written name of everything that the module's own imports bind: `{"torch.nn": "nn"}`."""
+    tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {full: name for name, full in imported(ast.Module(body=list(tops), type_ignores=[])).items()}
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
