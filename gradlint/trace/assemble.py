@@ -1,0 +1,488 @@
+"""From the light records of a run to the tape that the rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+
+from gradlint import tape
+from gradlint.finding import Span
+from gradlint.trace import source
+from gradlint.trace.explain import lineage
+from gradlint.trace.frames import Place
+from gradlint.trace.records import Cell, Held, Note, Op
+from gradlint.trace.rounds import Rounds, Turn
+from gradlint.trace.session import Session, Stepper
+
+NOWHERE = Span("<unknown>", 1, 1, 1, 1)
+_SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "enable_grad")
+_BUSY = frozenset({"backward", "step"})
+_DTYPES = {
+    torch.float16: tape.DType.HALF,
+    torch.bfloat16: tape.DType.BFLOAT,
+    torch.bool: tape.DType.BOOL,
+}
+
+
+def at(place: Place) -> Span:
+    """Where a place is, as a report says it."""
+    return source.span(place[0].code, place[0].instruction) if place else NOWHERE
+
+
+def stack(place: Place) -> tuple[Span, ...]:
+    """The calls that led to a place, outermost first."""
+    return tuple(source.span(frame.code, frame.instruction) for frame in reversed(place[1:]))
+
+
+def switched_at(place: Place) -> Span | None:
+    """Where grad mode was switched: the statement, or the decorator."""
+    if not place:
+        return None
+    return source.decorator_span(place[0].code, _SWITCHES) if place[0].instruction < 0 else at(place)
+
+
+def _dtype(dtype: Any) -> tape.DType:
+    if dtype is None:
+        return tape.DType.UNKNOWN
+    if dtype in _DTYPES:
+        return _DTYPES[dtype]
+    return tape.DType.FLOAT if dtype.is_floating_point or dtype.is_complex else tape.DType.INTEGER
+
+
+class Assembler:
+    """Turns one session's records into a tape, in the order in which they were made."""
+
+    def __init__(self, session: Session, entry: str) -> None:
+        self.session = session
+        self.tape = tape.Tape(entry, traced=True)
+        self.rounds = Rounds()
+        self.steps: dict[int, int] = {}
+        self._values: dict[int, tape.Value] = {}
+        self._storages: dict[int, tape.Storage] = {}
+        self._parameters: dict[int, tape.Parameter] = {}
+        self._held: dict[int, tape.Value] = {}
+        self._modules: dict[tuple[str, ...], tape.Module] = {}
+        self._steppers: dict[int, Any] = {}
+        self._keep: list[Any] = []
+        self._gates: dict[source.Loop, dict[source.Branch, tuple[Span, ...]]] = {}
+        self._taken: dict[source.Loop, set[source.Branch]] = {}
+        self._makers: dict[str, Callable[[Note], Iterable[tape.Event]]] = {
+            name.removeprefix("_on_"): getattr(self, name) for name in dir(type(self)) if name.startswith("_on_")
+        }
+
+    def run(self, raised: str = "") -> tape.Tape:
+        """The whole tape."""
+        session = self.session
+        _fill_unseen(session)
+        self._find_gates()
+        things: list[Note | Op] = [*session.notes, *self._ops()]
+        for thing in sorted(things, key=lambda thing: thing.serial):
+            if isinstance(thing, Note):
+                self._note(thing)
+            else:
+                self._visit(thing.place)
+                self.value(thing)
+        self._turns(self.rounds.close(), session.step)
+        last = session.notes[-1].place if session.notes else ()
+        self._write(tape.End(at=at(last), raised=raised), session.step)
+        return self.tape
+
+    def _ops(self) -> list[Op]:
+        roots = [op for note in self.session.notes for op in _mentioned(note)]
+        found = list(lineage(roots))
+        extra = [source for op in found for _, _, source, _ in op.saves]
+        return list({id(op): op for op in lineage([*found, *extra])}.values())
+
+    # --- places and rounds
+
+    def _visit(self, place: Place, step: int = 0, busy: bool = False) -> None:
+        self._turns(self.rounds.visit(place, busy), step)
+
+    def _find_gates(self) -> None:
+        """The conditions that decide, in each round of a loop, whether an optimizer steps."""
+        for note in self.session.notes:
+            if note.kind == "step":
+                for loop, branch, calls in _gates(note.place):
+                    self._gates.setdefault(loop, {})[branch] = calls
+
+    def _decide(self, turn: Turn, step: int) -> None:
+        """At the end of a round, write down which way its conditions went: a step says so, and so does none."""
+        taken = self._taken.pop(turn.loop, set())
+        for branch, calls in self._gates.get(turn.loop, {}).items():
+            holds = branch.side if branch in taken else not branch.side
+            fact = tape.Fact(at=branch.at, what="branch", detail=str(holds).lower(), text=branch.text)
+            around = self.rounds.now()
+            own = (turn.number, turn.round)
+            fact.stack, fact.iteration = calls, around if own in around else (*around, own)
+            self._write(fact, step)
+
+    def _turns(self, turns: Iterator[Turn], step: int) -> None:
+        for turn in turns:
+            if not turn.begins:
+                self._decide(turn, step)
+            where = Span(
+                source.shown(turn.loop.path), turn.loop.line, turn.loop.column + 1, turn.loop.line, turn.loop.column + 1
+            )
+            event = tape.Iteration(
+                at=where, loop=turn.number, round=turn.round, begins=turn.begins, over=turn.loop.over, last=turn.last
+            )
+            event.iteration = self.rounds.now()
+            self._write(event, step)
+
+    def _write(self, event: tape.Event, step: int) -> None:
+        self.tape.write(event)
+        self.steps[event.order] = step
+
+    def _note(self, note: Note) -> None:
+        self._visit(note.place, note.step, note.kind in _BUSY)
+        maker = self._makers.get(note.kind)
+        for event in maker(note) if maker else ():
+            event.at = at(note.place) if event.at is NOWHERE else event.at
+            event.stack, event.iteration = stack(note.place), self.rounds.now()
+            event.text = event.text or (
+                source.text(note.place[0].code, note.place[0].instruction) if note.place else ""
+            )
+            self._write(event, note.step)
+
+    # --- values
+
+    def value(self, op: Op) -> tape.Value:
+        """The value that a record stands for, made once."""
+        known = self._values.get(id(op))
+        if known is not None:
+            return known
+        for current in _inputs_first(op, self._values):
+            self._values[id(current)] = self._make(current)
+            self._keep.append(current)
+        return self._values[id(op)]
+
+    def _make(self, op: Op) -> tape.Value:
+        inputs = tuple(self._values[id(each)] for each in op.inputs if id(each) in self._values)
+        made = tape.Value(
+            op.name, op.kind, inputs, at(op.place), stack(op.place), op.requires_grad, op.kind is tape.Kind.UNKNOWN,
+            op.cut, dtype=_dtype(op.dtype), in_torch=op.in_torch,
+            checkpointed=op.checkpointed, autocast=op.autocast, inference=op.inference, missing_derivative=op.missing,
+            order=len(self.tape.events), iteration=self.rounds.now(),
+        )  # fmt: skip
+        if op.place:
+            made.text = source.text(op.place[0].code, op.place[0].instruction)
+            made.name = source.name(op.place[0].code, op.place[0].instruction)
+        made.zero_gradient = "zero-gradient" in op.flags
+        made.arguments = tuple(
+            (key, self._values.get(id(given)) if isinstance(given, Op) else given) for key, given in op.arguments
+        )
+        made.factor = next((each for _, each in op.arguments if type(each) in (int, float)), None)
+        if op.inference:
+            made.inference_at = switched_at(op.cut_place)
+        if op.cut_place:
+            made.cut_at, made.cut_stack = switched_at(op.cut_place), stack(op.cut_place)
+        made.number = op.number if isinstance(op.number, (int, float)) else None
+        if "grad" in op.flags:
+            made.flags |= {"gradient"}
+            made.parameter = None if op.gradient_of is None else self.parameter(op.gradient_of)
+        if op.held is not None:
+            made.parameter, made.at = self.parameter(op.held), at(op.held.place)
+            made.name, made.text = ".".join(op.held.path) or op.held.name or "parameter", ""
+            made.storage = self.storage(op.held.cell) if op.held.cell is not None else None
+            self._held.setdefault(id(op.held), made)
+        elif op.cell is not None:
+            made.storage = self.storage(op.cell)
+        made.saves = tuple(self._saved(op, made, *saved) for saved in op.saves)
+        return made
+
+    def _saved(self, op: Op, made: tape.Value, role: str, cell: Cell, origin: Op, _count: int) -> tape.Saved:
+        storage = self.storage(cell)
+        value = made if origin is op else self._values.get(id(origin), made)
+        return tape.Saved(value, storage, storage.version, len(storage.writes), role)
+
+    def storage(self, cell: Cell) -> tape.Storage:
+        """The storage that a cell stands for."""
+        self._keep.append(cell)
+        return self._storages.setdefault(id(cell), tape.Storage())
+
+    def parameter(self, held: Held) -> tape.Parameter:
+        """The identity of a parameter, with the modules that it is part of."""
+        known = self._parameters.get(id(held))
+        if known is None:
+            name = held.path[-1] if held.path else held.name or "parameter"
+            known = tape.Parameter(name, self.module(held.path[:-1]), at(held.place))
+            self._parameters[id(held)] = known
+        return known
+
+    def module(self, path: tuple[str, ...]) -> tape.Module | None:
+        """The module at a path."""
+        if not path:
+            return None
+        if path not in self._modules:
+            self._modules[path] = tape.Module(path[-1], self.module(path[:-1]))
+        return self._modules[path]
+
+    def held(self, held: Held, frozen: bool = False) -> tape.Value:
+        """The value of a parameter, also of one that no operation has used."""
+        known = self._held.get(id(held))
+        if known is None:
+            known = tape.Value("parameter", tape.Kind.PARAMETER, (), at(held.place), requires_grad=not frozen)
+            known.parameter, known.name = self.parameter(held), ".".join(held.path) or held.name
+            known.storage = self.storage(held.cell) if held.cell is not None else None
+            if frozen:
+                known.cut, known.cut_at = tape.Cut.FROZEN, at(held.frozen_at or held.place)
+            self._held[id(held)] = known
+        return known
+
+    # --- optimizers, scalers, schedulers
+
+    def optimizer(self, stepper: Stepper) -> tape.Optimizer:
+        """An optimizer with all that it holds."""
+        known = self._steppers.get(id(stepper))
+        if known is None:
+            name = source.name(stepper.place[0].code, stepper.place[0].instruction) if stepper.place else ""
+            known = tape.Optimizer(name or stepper.cls.lower(), stepper.cls, at(stepper.place))
+            self._steppers[id(stepper)] = known
+        if len(known.parameters) != len(stepper.held):
+            known.parameters[:] = [self.held(each, index in stepper.frozen) for index, each in enumerate(stepper.held)]
+        assert isinstance(known, tape.Optimizer)
+        return known
+
+    def scaler(self, stepper: Stepper | None) -> tape.Scaler | None:
+        """A gradient scaler."""
+        if stepper is None:
+            return None
+        if id(stepper) not in self._steppers:
+            name = source.name(stepper.place[0].code, stepper.place[0].instruction) if stepper.place else ""
+            self._steppers[id(stepper)] = tape.Scaler(name or "scaler", at(stepper.place), stepper.enabled)
+        known: tape.Scaler = self._steppers[id(stepper)]
+        return known
+
+    # --- events
+
+    def _on_backward(self, note: Note) -> Iterator[tape.Event]:
+        ops: list[Op] = note.facts["ops"]
+        if any(_is_unexplained(op, note) for op in ops):
+            self.session.blind[
+                f"{at(note.place)}: this loss carries no gradient, and how it was computed was not seen"
+            ] = None
+            return
+        if note.facts.get("broken") is False:
+            symptom = "this backward failed on a tensor that was overwritten, and which one was not seen"
+            self.session.blind[f"{at(note.place)}: {symptom}"] = None
+        values = [self.value(op) for op in ops]
+        loss = values[0] if len(values) == 1 else _joined(values, at(note.place), len(self.tape.events))
+        for value in values:
+            value.name = value.name or _receiver(note.place)
+        wanted = note.facts["inputs"]
+        yield tape.Backward(
+            at=NOWHERE, value=loss, sink=note.facts["sink"],
+            scaler=self.scaler(note.facts["scaler"]), autocast=note.facts["autocast"],
+            retain_graph=note.facts["retain"], create_graph=note.facts["create"],
+            inputs=None if wanted is None else tuple(self.value(op) for op in wanted),
+        )  # fmt: skip
+
+    def _on_zero(self, note: Note) -> Iterator[tape.Event]:
+        stepper = note.facts["stepper"]
+        optimizer = None if stepper is None else self.optimizer(stepper)
+        cleared = [self.held(held) for held in note.facts["held"]] if optimizer is None else optimizer.parameters
+        yield tape.ZeroGrad(at=NOWHERE, optimizer=optimizer, parameters=tuple(cleared))
+
+    def _on_clip(self, note: Note) -> Iterator[tape.Event]:
+        clipped = tuple(self.held(held) for held in note.facts["held"])
+        yield tape.Clip(
+            at=NOWHERE, parameters=clipped, reads_only=note.facts["reads"], exhausted=note.facts["exhausted"]
+        )
+
+    def _on_read(self, note: Note) -> Iterator[tape.Event]:
+        yield tape.Clip(at=NOWHERE, parameters=tuple(self.value(op) for op in note.facts["ops"]), reads_only=True)
+
+    def _on_step(self, note: Note) -> Iterator[tape.Event]:
+        optimizer = self.optimizer(note.facts["stepper"])
+        scaler = self.scaler(note.facts["scaler"])
+        for loop, branch, _ in _gates(note.place):
+            self._taken.setdefault(loop, set()).add(branch)
+        event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
+        self._overwrite(note)
+        yield event
+
+    def _overwrite(self, note: Note) -> None:
+        """A step writes the parameters: those that a failing backward found changed show it."""
+        for held in note.facts["stepper"].held:
+            if held.cell is not None:
+                storage = self.storage(held.cell)
+                storage.version += 1
+                write = tape.Write(
+                    "torch.optim.Optimizer.step",
+                    at(note.place),
+                    stack(note.place),
+                    storage.version,
+                    True,
+                    len(self.tape.events),
+                )
+                storage.writes.append(write)
+
+    def _on_unscale(self, note: Note) -> Iterator[tape.Event]:
+        scaler = self.scaler(note.facts["scaler"])
+        assert scaler is not None
+        yield tape.Unscale(at=NOWHERE, scaler=scaler, optimizer=self.optimizer(note.facts["stepper"]))
+
+    def _on_update(self, note: Note) -> Iterator[tape.Event]:
+        scaler = self.scaler(note.facts["scaler"])
+        assert scaler is not None
+        yield tape.ScalerUpdate(at=NOWHERE, scaler=scaler)
+
+    def _on_scheduler(self, note: Note) -> Iterator[tape.Event]:
+        stepper: Stepper = note.facts["stepper"]
+        if id(stepper) not in self._steppers:
+            steered = None if stepper.optimizer is None else self.optimizer(stepper.optimizer)
+            name = source.name(stepper.place[0].code, stepper.place[0].instruction) if stepper.place else ""
+            self._steppers[id(stepper)] = tape.Scheduler(name or stepper.cls, at(stepper.place), steered)
+        yield tape.SchedulerStep(at=NOWHERE, scheduler=self._steppers[id(stepper)])
+
+    def _on_gradmode(self, note: Note) -> Iterator[tape.Event]:
+        place = note.place
+        by_call = bool(place) and source.context(place[0].code, place[0].instruction) == ""
+        entered = not note.facts["enabled"] if not by_call else True
+        where = switched_at(place) or NOWHERE
+        yield tape.GradMode(
+            at=where, enabled=note.facts["enabled"], by_call=by_call, inference=note.facts["inference"], entered=entered
+        )
+
+    def _on_autocast(self, note: Note) -> Iterator[tape.Event]:
+        where = (
+            source.decorator_span(note.place[0].code, ("autocast",))
+            if note.place and note.place[0].instruction < 0
+            else NOWHERE
+        )
+        yield tape.Autocast(
+            at=where, device=note.facts["device"], enabled=note.facts["enabled"], entered=note.facts["entered"]
+        )
+
+    def _on_train(self, note: Note) -> Iterator[tape.Event]:
+        yield tape.TrainMode(
+            at=NOWHERE,
+            module=self.module(note.facts["module"]),
+            training=note.facts["training"],
+            matters=note.facts["matters"],
+        )
+
+    def _on_module(self, note: Note) -> Iterator[tape.Event]:
+        module = self._module_of(note)
+        assert module is not None
+        yield tape.ModuleCall(at=NOWHERE, module=module, result=self.value(note.facts["op"]))
+
+    def _module_of(self, note: Note) -> tape.Module | None:
+        """The module that a note is about: by the name of a parameter of its, which all notes share."""
+        first = note.facts.get("first")
+        path = first[0].path[: -first[1]] if first is not None else ()
+        return self.module(path or note.facts.get("path", ()))
+
+    def _on_inplace(self, note: Note) -> Iterator[tape.Event]:
+        written = note.facts["written"]
+        after: Op = note.facts["after"]
+        cell = after.cell or Cell()
+        storage = self.storage(cell)
+        storage.version += written.counted
+        write = tape.Write(
+            written.name, at(note.place), stack(note.place), storage.version, written.counted, len(self.tape.events)
+        )
+        storage.writes.append(write)
+        yield tape.InPlace(
+            at=NOWHERE,
+            before=self.value(note.facts["before"]),
+            after=self.value(after),
+            write=write,
+            raises=note.facts.get("raises", ""),
+        )
+
+    def _on_inference(self, note: Note) -> Iterator[tape.Event]:
+        after: Op = note.facts["after"]
+        yield tape.Fact(
+            at=NOWHERE, what="inference-tensor-used", value=self.value(note.facts["before"]), detail=after.name
+        )
+
+    def _on_fact(self, note: Note) -> Iterator[tape.Event]:
+        held = note.facts.get("held")
+        op = note.facts.get("op")
+        value = self.held(held) if held is not None else self.value(op) if op is not None else None
+        yield tape.Fact(
+            at=NOWHERE,
+            what=note.facts["what"],
+            value=value,
+            module=self._module_of(note),
+            detail=note.facts["detail"],
+        )
+
+    def _on_kept(self, note: Note) -> Iterator[tape.Event]:
+        total = note.facts.get("total")
+        if total is not None and self.value(total).iteration == self.rounds.now():
+            return  # a sum within one round
+        yield tape.Kept(at=note.facts.get("at", NOWHERE), value=self.value(note.facts["op"]), how=note.facts["how"])
+
+
+def _is_unexplained(op: Op, note: Note) -> bool:
+    """Whether nothing is known of a loss without gradient but that it was back-propagated."""
+    return op.kind is tape.Kind.DATA and not op.requires_grad and not op.inputs and op.place == note.place
+
+
+def _receiver(place: Place) -> str:
+    """`loss`, where `loss.backward()` is running."""
+    text = source.text(place[0].code, place[0].instruction) if place else ""
+    name, dot, _ = text.partition(".backward(")
+    return name if dot and name.replace(".", "").isidentifier() else ""
+
+
+def _gates(place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
+    """The conditions between the innermost loop around a place and the place itself, through the calls in between."""
+    for depth, frame in enumerate(place):
+        around = source.loops(frame.code, frame.instruction)
+        if around:
+            for inner in range(depth + 1):
+                code, instruction = place[inner].code, place[inner].instruction
+                for branch in source.branches(code, instruction):
+                    yield around[-1], branch, stack(place[inner:])
+            return
+
+
+def _mentioned(note: Note) -> Iterator[Op]:
+    for fact in note.facts.values():
+        for thing in fact if isinstance(fact, (list, tuple)) else (fact,):
+            if isinstance(thing, Op):
+                yield thing
+
+
+def _inputs_first(op: Op, made: dict[int, Any]) -> Iterator[Op]:
+    """`op` and what it was computed from and is not made yet, inputs before results."""
+    pending, seen = [(op, False)], set()
+    while pending:
+        current, ready = pending.pop()
+        if ready:
+            yield current
+        elif id(current) not in seen and id(current) not in made:
+            seen.add(id(current))
+            pending.append((current, True))
+            pending += [(each, False) for each in current.inputs]
+
+
+def _joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
+    """Several losses that one call back-propagates."""
+    grad = any(value.requires_grad for value in values)
+    return tape.Value(
+        "torch.autograd.backward", tape.Kind.OPERATION, tuple(values), where, requires_grad=grad, order=order
+    )
+
+
+def _fill_unseen(session: Session) -> None:
+    """A loss of a step that was only watched reaches what had a gradient at the step after it."""
+    pending: list[Op] = []
+    for note in session.notes:
+        if note.kind == "backward":
+            pending += [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
+        elif note.kind == "step" and pending:
+            stepper: Stepper = note.facts["stepper"]
+            reached = [
+                session.leaf(held)
+                for index, held in enumerate(stepper.held)
+                if index not in note.facts.get("starved", ())
+            ]
+            for op in pending:
+                op.kind, op.inputs = tape.Kind.OPERATION, tuple(reached)
+            pending = []

@@ -1,0 +1,53 @@
+"""`gradlint trace`: run a program, watch what autograd does, and report."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import click
+
+_FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Options of gradlint stand before SCRIPT, those of the script after it.",
+)
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
+@click.option(
+    "--level", type=click.Choice(["auto", "watch", "record"]), default="auto", show_default=True,
+    help="Record every operation, only watch, or record the first steps and again when something changes.",
+)  # fmt: skip
+@click.option("--steps", type=click.IntRange(min=1), help="Stop after this many optimizer steps.")
+@click.option(
+    "--confirm",
+    is_flag=True,
+    help="Check the same files as `gradlint check` does, and say which findings the run confirms.",
+)
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--output-file", type=_FILE, help="Write the report to this file, not to standard error (text) or output (json)."
+)
+@click.option("--html", type=_FILE, help="Write a page with the graph, the timeline, the gradients and the findings.")
+@click.option(
+    "--show-graph", is_flag=True, help="Show the chain of operations behind each loss, and the parameters it reaches."
+)
+@click.option("--dot", type=_FILE, help="Write that chain as a DOT file.")
+@click.option("--select", multiple=True, metavar="CODE,...", help="Use these rules only.")
+@click.option("--ignore", multiple=True, metavar="CODE,...", help="Leave these rules out.")
+@click.option("--fail-on", metavar="SEVERITY", help="Exit with 1 from this severity on, or never.  [default: warning]")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARG]...")
+def trace(words: tuple[str, ...], **options: Any) -> None:
+    """Run SCRIPT and report where its gradients are lost, with the line that cut them.
+
+    The script's output, its numbers and its exit code stay its own; where that is 0, findings at or above --fail-on
+    make it 1. The report goes to standard error; with --output-format json it goes to standard output, and the script's
+    own output to standard error (--output-file leaves both alone).
+    """
+    if not words and not options["module"]:
+        raise click.UsageError("name a SCRIPT to run, or a module with -m")
+    from gradlint.trace import run
+
+    sys.exit(run.run(words, options))

@@ -1,0 +1,71 @@
+"""Numbers and arrays that left torch and come back: what a new tensor is made from, as far as can be told.
+
+A Python number has no identity. One that equals a number that left torch a moment ago, or that is used in the function
+that took it out, is linked to it; constants of the source are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import Any
+
+from gradlint.trace.frames import Place
+from gradlint.trace.memory import Memory
+from gradlint.trace.records import Op
+
+_COMMON = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
+_MOST = 8
+
+
+def linked(memory: Memory, things: Sequence[Any], place: Place) -> tuple[Op, ...]:
+    """The records of the numbers and arrays among `things` that came out of tensors."""
+    if not memory.escapes:
+        return ()
+    found: dict[int, Op] = {}
+    for thing in _flat(things, 3):
+        for op in _origins(memory, thing, place):
+            found[id(op)] = op
+    return tuple(found.values())[:_MOST]
+
+
+def _flat(things: Sequence[Any], depth: int) -> Iterator[Any]:
+    for thing in things:
+        if depth and isinstance(thing, (list, tuple)):
+            yield from _flat(thing[:64], depth - 1)
+        elif isinstance(thing, float) or type(thing).__module__ == "numpy":
+            yield thing
+
+
+def _origins(memory: Memory, thing: Any, place: Place) -> Iterator[Op]:
+    """What one number or array was copied from: by identity, by value, or by the function that both are in."""
+    known = memory.known(thing) or memory.known(getattr(thing, "base", None))
+    if known is not None:
+        yield known
+        return
+    if isinstance(thing, float) and (thing in _COMMON or thing != thing or _is_written(thing, place)):
+        return
+    equal = (
+        [op for value, op in memory.escapes if isinstance(value, float) and value == thing]
+        if isinstance(thing, float)
+        else []
+    )
+    yield from equal or _same_function(memory, place)
+
+
+def _is_written(number: float, place: Place) -> bool:
+    """Whether the source itself says this number where it is used."""
+    return bool(place) and number in _numbers(place[0].code)
+
+
+def _numbers(code: CodeType) -> set[float]:
+    return {value for value in code.co_consts if type(value) in (int, float)}
+
+
+def _same_function(memory: Memory, place: Place) -> Iterator[Op]:
+    if not place:
+        return
+    frame = place[0]
+    for _, op in memory.escapes:
+        if op.step == memory.step and any(each.activation == frame.activation for each in op.place) and op.inputs:
+            yield op

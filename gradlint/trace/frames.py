@@ -1,0 +1,128 @@
+"""Where the program is: the user's frames while it runs, and what stands there in the source, looked up afterwards.
+
+While recording, a place is only a tuple of `Frame`: who is active, in which code, at which instruction. Lines, columns
+and loops are worked out when a report asks for them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+
+class Frame(NamedTuple):
+    """One activation of a function of the user's: its number, its code, the instruction, and its loops' counters."""
+
+    activation: int
+    code: CodeType
+    instruction: int
+    counters: tuple[int, ...] = ()
+
+
+Place = tuple[Frame, ...]
+
+_LIBRARY = tuple(
+    {
+        os.path.join(os.path.realpath(path), "")
+        for path in (*sysconfig.get_paths().values(), os.path.dirname(os.path.dirname(__file__)))
+        if path
+    }
+    - {
+        os.path.join(os.path.realpath(sysconfig.get_paths()["data"]), ""),
+        os.path.join(os.path.realpath(sysconfig.get_paths()["scripts"]), ""),
+    }
+)
+_TORCH = f"{os.sep}torch{os.sep}"
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_users: dict[int, bool] = {}  # by id: hashing a code object reads all of its constants
+_judged: list[CodeType] = []  # kept, so that an id stays what it is
+_activations = itertools.count(1)
+_own: set[str] = set()
+
+
+def adopt_package(folder: str) -> None:
+    """Count the files below `folder` as the user's, although they are installed (`-m package`)."""
+    _own.add(os.path.join(os.path.realpath(folder), ""))
+    _users.clear()
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether `code` was written by the user: not the standard library, not an installed package."""
+    known = _users.get(id(code))
+    if known is None:
+        known = _is_users_path(code.co_filename)
+        _users[id(code)] = known
+        _judged.append(code)
+    return known
+
+
+def scopes() -> Iterator[dict[str, Any]]:
+    """The variables of the user's running functions."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code):
+            yield frame.f_locals
+        frame = frame.f_back
+
+
+def users_files() -> list[str]:
+    """The files of the user's of which something has run, or that were imported."""
+    ran = {os.path.realpath(code.co_filename) for code in _judged if _users.get(id(code))}
+    imported = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return sorted(ran | {os.path.realpath(file) for file in imported if file and _is_users_path(file)})
+
+
+def _is_users_path(file: str) -> bool:
+    path = os.path.realpath(file)
+    if file.startswith("<") or not file.endswith(".py"):
+        return False
+    return path.startswith(tuple(_own)) or not path.startswith(_LIBRARY)
+
+
+def _activation(frame: FrameType) -> int:
+    """A number for this activation of a function; kept in `f_trace`, which nothing reads while no one traces."""
+    if sys.gettrace() is not None:
+        return id(frame)
+    number: Any = frame.f_trace
+    if type(number) is not int:
+        number = next(_activations)
+        vars_of: Any = frame
+        vars_of.f_trace = number
+    assert isinstance(number, int)
+    return number
+
+
+def here() -> Place:
+    """The user's frames, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    found = []
+    traced = sys.gettrace() is not None
+    users = _users
+    while frame is not None:
+        code = frame.f_code
+        known = users.get(id(code))
+        if known or (known is None and is_users(code)):
+            number: Any = id(frame) if traced else frame.f_trace
+            if type(number) is not int:
+                number = _activation(frame)
+            found.append(Frame(number, code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def nearest() -> Place:
+    """As `here`; where no frame is the user's, the nearest that is not torch's, so that a place is never empty."""
+    place = here()
+    if place:
+        return place
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (
+        _TORCH in frame.f_code.co_filename or frame.f_code.co_filename.startswith(("<", _OURS))
+    ):
+        frame = frame.f_back
+    return () if frame is None else (Frame(_activation(frame), frame.f_code, frame.f_lasti),)

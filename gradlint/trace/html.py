@@ -1,0 +1,194 @@
+"""One self-contained page: the findings, the chain of each loss as a picture, the steps, the gradients' norms."""
+
+from __future__ import annotations
+
+import html
+import linecache
+import math
+import os
+from collections.abc import Iterator, Sequence
+
+from gradlint.finding import Span
+from gradlint.tape import Backward, Clip, Event, OptimizerStep, ScalerUpdate, SchedulerStep, Tape, Unscale, ZeroGrad
+from gradlint.trace.findings import Told
+from gradlint.trace.routes import Stop, fold, layers, losses
+
+_CONTEXT = 3
+_WIDE, _HIGH, _GAP, _ROW = 190, 46, 36, 16
+_MOST_STEPS, _MOST_PARAMETERS = 60, 60
+_MARKS: tuple[tuple[type[Event], str], ...] = (
+    (ZeroGrad, "zero"), (Backward, "backward"), (Unscale, "unscale"), (Clip, "clip"), (OptimizerStep, "step"),
+    (ScalerUpdate, "update"), (SchedulerStep, "scheduler"),
+)  # fmt: skip
+
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1c1e21;background:#fff}
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}code,pre,text{font-family:ui-monospace,monospace;font-size:12px}
+details{border:1px solid #d0d4da;border-radius:6px;margin:.5rem 0;padding:.4rem .8rem}summary{cursor:pointer}
+.error{border-left:5px solid #c62828}.warning{border-left:5px solid #ef8f00}.note{border-left:5px solid #1976d2}
+pre{background:#f5f6f8;padding:.6rem;overflow-x:auto}mark{background:#ffd9d6;display:inline-block;min-width:100%}
+.scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}
+.zero{fill:#90a4ae}.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}.step{fill:#2e7d32}.update{fill:#00838f}
+.scheduler{fill:#8d6e63}@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e6ea}pre{background:#22252b}
+mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}rect.stop{fill:#22252b!important}}
+"""
+
+
+def page(tape: Tape, told: Sequence[Told], steps: dict[int, int], norms: Sequence[tuple[int, dict[str, float]]]) -> str:
+    """The page as text."""
+    parts = [
+        f"<h1>gradlint trace: <code>{_text(tape.entry)}</code></h1>",
+        "<h2>Findings</h2>", *_findings(told),
+        "<h2>Graph</h2>", *(_graph(sink) for sink in losses(tape)),
+        "<h2>Steps</h2>", _timeline(tape, steps),
+        "<h2>Gradient norms</h2>", _norms(norms),
+    ]  # fmt: skip
+    head = f'<meta charset="utf-8"><title>gradlint trace</title><style>{_STYLE}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+
+
+def _text(text: object) -> str:
+    return html.escape(str(text))
+
+
+def _findings(told: Sequence[Told]) -> Iterator[str]:
+    if not told:
+        yield "<p>None.</p>"
+    for each in told:
+        finding = each.finding
+        step = "" if finding.step is None else f", step {finding.step}"
+        title = f"<b>{finding.code}</b> {_text(finding.at)}{step}: {_text(finding.message)}"
+        related = "".join(
+            f"<p>{_text(other.message)}: <code>{_text(other.at)}</code></p>{_source(other.at)}"
+            for other in finding.related
+        )
+        route = "".join(
+            f"<li><code>{_text(place.at)}</code> <code>{_text(place.text)}</code></li>" for place in each.route
+        )
+        names = (
+            f"<p>Parameters not reached: <code>{_text(', '.join(each.unreached))}</code></p>" if each.unreached else ""
+        )
+        advice = f"<p>{_text(finding.help)}</p>" if finding.help else ""
+        route = f"<p>Route from the loss:</p><ol>{route}</ol>" if route else ""
+        yield (
+            f'<details class="{finding.severity.label}"><summary>{title}</summary>'
+            f"{_source(finding.at)}{advice}{names}{route}{related}</details>"
+        )
+
+
+def _source(at: Span) -> str:
+    """The lines around a place, its own marked."""
+    lines = linecache.getlines(os.path.abspath(at.path))
+    shown = range(max(1, at.line - _CONTEXT), min(len(lines), at.end_line + _CONTEXT) + 1)
+    rows = []
+    for number in shown:
+        row = f"{number:5} {_text(lines[number - 1].rstrip())}"
+        rows.append(f"<mark>{row}</mark>" if at.line <= number <= at.end_line else row)
+    return f"<pre>{chr(10).join(rows)}</pre>" if rows else ""
+
+
+def _graph(sink: Backward) -> str:
+    """The chain of one loss: the loss at the left, what it was computed from to its right."""
+    columns = layers(fold(sink.value))
+    where = {
+        id(stop): (x * (_WIDE + _GAP), y * (_HIGH + 12))
+        for x, column in enumerate(columns)
+        for y, stop in enumerate(column)
+    }
+    wide = len(columns) * (_WIDE + _GAP)
+    high = max((len(column) for column in columns), default=1) * (_HIGH + 12)
+    stops = [stop for column in columns for stop in column]
+    edges = "".join(
+        _edge(where[id(stop)], where[id(other)]) for stop in stops for other in stop.inputs if id(other) in where
+    )
+    boxes = "".join(_box(stop, *where[id(stop)]) for stop in stops)
+    title = f"<p><code>{_text(sink.at)}</code> <code>{_text(sink.text)}</code></p>"
+    return title + _drawing(wide, high, edges + boxes)
+
+
+def _edge(one: tuple[int, int], other: tuple[int, int]) -> str:
+    x, y, to_x, to_y = one[0] + _WIDE, one[1] + _HIGH // 2, other[0], other[1] + _HIGH // 2
+    middle = (x + to_x) // 2
+    return f'<path d="M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}" fill="none" stroke="#90a4ae"/>'
+
+
+def _box(stop: Stop, x: int, y: int) -> str:
+    kind = "stop cut" if stop.cut else "stop" if stop.carries else "stop dead"
+    names = ", ".join(stop.parameters)
+    title = (
+        f"{stop.text}\n{stop.at}"
+        + (f"\nparameters: {names}" if names else "")
+        + (f"\ncut: {stop.cut}" if stop.cut else "")
+    )
+    first, second = _cropped(stop.label), _cropped(f"{os.path.basename(stop.at.path)}:{stop.at.line} {stop.text}")
+    return (
+        f'<g><title>{_text(title)}</title><rect class="{kind}" x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="6" '
+        f'fill="#eef2f7" stroke="#607d8b"/><text x="{x + 8}" y="{y + 19}" font-weight="bold">{_text(first)}</text>'
+        f'<text x="{x + 8}" y="{y + 36}">{_text(second)}</text></g>'
+    )
+
+
+def _cropped(text: str) -> str:
+    return text if len(text) <= 25 else text[:24] + "…"
+
+
+def _timeline(tape: Tape, steps: dict[int, int]) -> str:
+    """What happened in each optimizer step, in order."""
+    rows: dict[int, list[tuple[str, Event]]] = {}
+    for event in tape.events:
+        kind = next((name for cls, name in _MARKS if isinstance(event, cls)), "")
+        if kind and not (isinstance(event, Clip) and event.reads_only):
+            rows.setdefault(steps.get(event.order, 0), []).append((kind, event))
+    shown = list(rows.items())[:_MOST_STEPS]
+    drawn = "".join(_events(index, step, events) for index, (step, events) in enumerate(shown))
+    wide = 60 + 22 * max((len(events) for _, events in shown), default=1)
+    legend = " ".join(
+        f'<svg width="12" height="12"><rect class="{name}" width="12" height="12"/></svg> {name}' for _, name in _MARKS
+    )
+    more = f"<p>The first {_MOST_STEPS} of {len(rows)} steps.</p>" if len(rows) > _MOST_STEPS else ""
+    return f"<p>{legend}</p>{_drawing(wide, _ROW * len(shown) + 4, drawn)}{more}"
+
+
+def _drawing(wide: int, high: int, drawn: str) -> str:
+    return f'<div class="scroll"><svg width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">{drawn}</svg></div>'
+
+
+def _events(index: int, step: int, events: Sequence[tuple[str, Event]]) -> str:
+    y = index * _ROW
+    boxes = "".join(
+        f'<rect class="{kind}" x="{50 + 22 * x}" y="{y}" width="18" height="{_ROW - 3}">'
+        f"<title>{_text(event.at)} {_text(event.text)}</title></rect>"
+        for x, (kind, event) in enumerate(events)
+    )
+    return f'<text x="0" y="{y + 11}">{step}</text>{boxes}'
+
+
+def _norms(norms: Sequence[tuple[int, dict[str, float]]]) -> str:
+    """A row a parameter, a column a step; the darker, the larger the norm of its gradient, on a logarithmic scale."""
+    names = list(dict.fromkeys(name for _, row in norms for name in row))[:_MOST_PARAMETERS]
+    if not names:
+        return "<p>No gradient was seen at a step.</p>"
+    columns = norms[:: max(1, math.ceil(len(norms) / _MOST_STEPS))]
+    sizes = [math.log10(value) for _, row in columns for value in row.values() if value > 0 and math.isfinite(value)]
+    low, high = min(sizes, default=0.0), max(sizes, default=1.0)
+    left = 8 + 8 * max(len(name) for name in names)
+    cells = "".join(
+        _cell(left + 12 * x, _ROW * y, name, step, row.get(name), low, high)
+        for y, name in enumerate(names)
+        for x, (step, row) in enumerate(columns)
+    )
+    labels = "".join(f'<text x="0" y="{_ROW * y + 11}">{_text(name)}</text>' for y, name in enumerate(names))
+    wide = left + 12 * len(columns)
+    return _drawing(wide, _ROW * len(names), labels + cells)
+
+
+def _cell(x: int, y: int, name: str, step: int, value: float | None, low: float, high: float) -> str:
+    if value is None:
+        said, color = "no gradient", "#ffffff"
+    elif not math.isfinite(value):
+        said, color = str(value), "#c62828"
+    else:
+        share = 0.0 if value <= 0 else (math.log10(value) - low) / ((high - low) or 1.0)
+        said, color = f"{value:.3g}", f"hsl(210 70% {92 - round(62 * share)}%)" if value > 0 else "#fff3c4"
+    title = f"<title>{_text(name)}, step {step}: {said}</title>"
+    return f'<rect x="{x}" y="{y}" width="11" height="{_ROW - 2}" fill="{color}" stroke="#d0d4da">{title}</rect>'

@@ -1,0 +1,188 @@
+"""Running the program as Python would: `__main__`, `sys.argv`, `sys.path`, exceptions and exit codes are its own."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import pathlib
+import signal
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gradlint.errors import UserError
+from gradlint.trace import frames, ranks
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HANDLER = "handle_torch_function"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be run: the code, and what `__main__` is to look like."""
+
+    name: str
+    code: types.CodeType
+    file: str
+    spec: importlib.machinery.ModuleSpec | None
+    path: str
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the program ended: its exit code, and the name of an exception that it did not catch."""
+
+    code: int
+    raised: str = ""
+    signal: int | None = None
+
+
+class Terminated(BaseException):
+    """`torchrun` asked this rank to end, since another one failed."""
+
+
+def script(path: str, arguments: Sequence[str]) -> Program:
+    """The program `python SCRIPT ARG ...`."""
+    file = os.path.abspath(path)
+    try:
+        content = pathlib.Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    return Program(
+        path, _compiled(content, file), file, None, os.path.dirname(os.path.realpath(file)), (path, *arguments)
+    )
+
+
+def module(name: str, arguments: Sequence[str]) -> Program:
+    """The program `python -m MODULE ARG ...`."""
+    sys.path.insert(0, os.getcwd())
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise UserError(f"-m {name}: {error}") from None
+    finally:
+        del sys.path[0]
+    if spec is None or spec.origin is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+        raise UserError(f"-m {name}: no such module written in Python")
+    code = spec.loader.get_code(spec.name)
+    assert code is not None
+    frames.adopt_package(_package_folder(spec))
+    return Program(name, code, spec.origin, spec, os.getcwd(), (spec.origin, *arguments))
+
+
+def _package_folder(spec: importlib.machinery.ModuleSpec) -> str:
+    depth = spec.name.count(".")
+    return (
+        str(pathlib.Path(spec.origin or "").parents[max(0, depth - 1)])
+        if depth
+        else str(pathlib.Path(spec.origin or "").parent)
+    )
+
+
+def _compiled(content: bytes, file: str) -> types.CodeType:
+    try:
+        return compile(content, file, "exec", dont_inherit=True)
+    except SyntaxError:
+        sys.excepthook(*sys.exc_info())
+        raise SystemExit(1) from None
+
+
+def _main(program: Program) -> types.ModuleType:
+    """The module that the program knows as `__main__`; it stays, for what is pickled or asked for at exit."""
+    main = types.ModuleType("__main__")
+    loader = program.spec.loader if program.spec else importlib.machinery.SourceFileLoader("__main__", program.file)
+    vars(main).update(
+        __file__=program.file, __builtins__=builtins, __spec__=program.spec, __loader__=loader,
+        __annotations__={}, __cached__=None,
+        __package__=program.spec.parent if program.spec else None,
+    )  # fmt: skip
+    return main
+
+
+def run(program: Program) -> Ending:
+    """Run the program to its end, and show an exception as Python would."""
+    main = _main(program)
+    sys.modules["__main__"] = main
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="strict")  # as Python has it; our own command line had changed that
+    sys.argv[:] = program.argv
+    sys.path[0] = program.path
+    try:
+        with _terminable():
+            exec(program.code, vars(main))
+    except SystemExit as stop:
+        return Ending(_exit_code(stop.code))
+    except KeyboardInterrupt as error:
+        _show(error)
+        return Ending(128 + signal.SIGINT, "KeyboardInterrupt", signal.SIGINT)
+    except Terminated:
+        return Ending(128 + signal.SIGTERM, "SIGTERM", signal.SIGTERM)
+    except BaseException as error:
+        _show(error)
+        return Ending(1, f"{type(error).__name__}: {error}")
+    return Ending(0)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """A rank that is told to end still reports, unless the program handles the signal itself."""
+    if ranks.rank() is None or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _exit_code(code: object) -> int:
+    """What `sys.exit(code)` leaves with; anything but a number is printed."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    sys.stdout.flush()
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        each.__traceback__ = _without_ours(each.__traceback__)
+        each = each.__cause__ or each.__context__
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback as it would be if nobody watched."""
+    kept: list[types.TracebackType] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_name == "__torch_function__" and code.co_filename.startswith(_OURS):
+            while kept and kept[-1].tb_frame.f_code.co_name == _HANDLER:
+                del kept[-2:]  # the handler, and the function of torch's that asked it and is called again below
+        elif not code.co_filename.startswith(_OURS):
+            kept.append(trace)
+        trace = trace.tb_next
+    rest: types.TracebackType | None = None
+    for each in reversed(kept):
+        rest = types.TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return rest

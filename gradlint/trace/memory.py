@@ -1,0 +1,123 @@
+"""Which record stands for which tensor: a weak map, so that watching keeps nothing alive."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradlint.tape import Cut, Kind
+from gradlint.trace.frames import Place
+from gradlint.trace.records import Cell, Held, Op, serial
+
+HORIZON = 3  # optimizer steps: what is older is remembered without what it was computed from
+_SWEEP = 20_000
+
+
+class Memory:
+    """The records of the tensors, arrays and numbers that the program holds at this moment."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self._known: dict[int, tuple[weakref.ref[Any], Op]] = {}
+        self._held: dict[int, tuple[weakref.ref[Any], Held]] = {}
+        self._sweep_at = _SWEEP
+        self.escapes: deque[tuple[Any, Op]] = deque(maxlen=512)
+        self.cells: dict[int, Cell] = {}
+        self.last_written: dict[int, Op] = {}
+
+    def remember(self, thing: Any, op: Op) -> None:
+        """Let `op` stand for a tensor or array from now on."""
+        self._known[id(thing)] = (weakref.ref(thing), op)
+        if len(self._known) > self._sweep_at:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        self._known = {key: entry for key, entry in self._known.items() if entry[0]() is not None}
+        self._sweep_at = max(_SWEEP, 2 * len(self._known))
+
+    def known(self, thing: Any) -> Op | None:
+        """The record of a tensor or array, if there is one."""
+        entry = self._known.get(id(thing))
+        return entry[1] if entry is not None and entry[0]() is thing else None
+
+    def of(self, tensor: torch.Tensor, place: Place) -> Op:
+        """The record of `tensor`; one that was not seen being made gets a leaf that says so."""
+        entry = self._known.get(id(tensor))
+        if entry is not None and entry[0]() is tensor:
+            op = entry[1]
+            if op.requires_grad == tensor.requires_grad or "dead-view" in op.flags:
+                return op if op.kind is not Kind.OPERATION or op.step >= self.step - HORIZON else self._age(tensor, op)
+        op = self._adopt(tensor, place)
+        self.remember(tensor, op)
+        return op
+
+    def _age(self, tensor: torch.Tensor, op: Op) -> Op:
+        old = op.without_past()
+        self.remember(tensor, old)
+        return old
+
+    def held(self, parameter: torch.Tensor, place: Place = ()) -> Held:
+        """The identity of a parameter, made when it is first seen."""
+        entry = self._held.get(id(parameter))
+        if entry is not None and entry[0]() is parameter:
+            return entry[1]
+        held = Held(place)
+        self._held[id(parameter)] = (weakref.ref(parameter), held)
+        return held
+
+    def parameters(self) -> Iterator[tuple[torch.Tensor, Held]]:
+        """Every parameter that is alive, with its identity."""
+        for reference, held in list(self._held.values()):
+            parameter = reference()
+            if parameter is not None:
+                yield parameter, held
+
+    def _adopt(self, tensor: torch.Tensor, place: Place) -> Op:
+        grad = tensor.requires_grad
+        op = Op("tensor", Kind.DATA, (), place, next(serial), self.step, grad, tensor.dtype)
+        if isinstance(tensor, torch.nn.Parameter):
+            op.kind, op.held, op.name = Kind.PARAMETER, self.held(tensor, place), "parameter"
+            if not grad:
+                op.cut, op.cut_place = Cut.FROZEN, op.held.frozen_at or op.held.place
+        elif grad and tensor.is_leaf:
+            op.kind = Kind.LEAF
+        elif grad:
+            op.kind, op.name = Kind.UNKNOWN, "tensor"
+            self._join_written(tensor, op)
+        op.inference = tensor.is_inference()
+        return op
+
+    def _join_written(self, tensor: torch.Tensor, op: Op) -> None:
+        """A tensor that gained its gradient by a write to a view of it comes from what was written."""
+        written = self.last_written.get(storage_key(tensor)) if self.last_written else None
+        if written is not None and written.requires_grad:
+            op.kind, op.inputs, op.name, op.place = Kind.OPERATION, (written,), written.name, written.place
+
+    def cell(self, tensor: torch.Tensor) -> Cell:
+        """The memory under `tensor`, shared with every tensor that aliases it."""
+        return self.cells.setdefault(storage_key(tensor), Cell())
+
+    def escaped(self, value: Any, op: Op) -> None:
+        """A Python number or list left torch; what is made of it later may be linked to it."""
+        self.escapes.append((value, op))
+
+    def forget_step(self) -> None:
+        """Called after an optimizer step: addresses may be used again, and old numbers no longer matter."""
+        self.step += 1
+        self.cells.clear()
+        self.last_written.clear()
+        while self.escapes and self.escapes[0][1].step < self.step - 1:
+            self.escapes.popleft()
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """A number for the memory under a tensor, equal for aliases; 0 where torch gives none."""
+    try:
+        storage = tensor.untyped_storage()
+        return int(getattr(storage, "_cdata", None) or storage.data_ptr())
+    except (NotImplementedError, RuntimeError):
+        return 0

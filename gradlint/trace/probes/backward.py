@@ -1,0 +1,154 @@
+"""Backward passes: of what, where, and what went wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gradlint.tape import Kind
+from gradlint.trace import explain
+from gradlint.trace.explain import lineage
+from gradlint.trace.frames import here
+from gradlint.trace.records import Note, Op, serial
+from gradlint.trace.session import Session, Stepper
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    session.replace(torch.autograd, "backward", lambda original: _backward(session, original))
+    session.replace(torch.autograd, "grad", lambda original: _grad(session, original))
+
+
+def _backward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: bool = False,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        def run() -> Any:
+            return original(tensors, grad_tensors, retain_graph, create_graph, *args, **kwargs)
+
+        if session.depth or session.quiet:
+            return run()
+        wanted = kwargs.get("inputs", args[1] if len(args) > 1 else None)
+        facts = {
+            "sink": "backward",
+            "retain": bool(create_graph if retain_graph is None else retain_graph),
+            "create": create_graph,
+        }
+        return _run(session, run, _listed(tensors), None if wanted is None else _listed(wanted), facts)
+
+    return backward
+
+
+def _grad(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def grad(
+        outputs: Any,
+        inputs: Any,
+        grad_outputs: Any = None,
+        retain_graph: Any = None,
+        create_graph: bool = False,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        def run() -> Any:
+            return original(outputs, inputs, grad_outputs, retain_graph, create_graph, *args, **kwargs)
+
+        if session.depth or session.quiet or _is_functorch(_listed(outputs)):
+            return run()
+        facts = {
+            "sink": "autograd.grad",
+            "retain": bool(create_graph if retain_graph is None else retain_graph),
+            "create": create_graph,
+        }
+        out = _run(session, run, _listed(outputs), _listed(inputs), facts)
+        session.guarded(_remember, session, _listed(out), _listed(outputs) + _listed(inputs))
+        return out
+
+    return grad
+
+
+def _listed(things: Any) -> list[torch.Tensor]:
+    if isinstance(things, torch.Tensor):
+        return [things]
+    return [thing for thing in things or () if isinstance(thing, torch.Tensor)] if not isinstance(things, str) else []
+
+
+def _is_functorch(tensors: Sequence[torch.Tensor]) -> bool:
+    return any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)
+
+
+def _run(
+    session: Session,
+    run: Callable[[], Any],
+    losses: list[torch.Tensor],
+    inputs: list[torch.Tensor] | None,
+    facts: dict[str, Any],
+) -> Any:
+    note = session.guarded(_noted, session, losses, inputs, facts)
+    try:
+        with session.paused():
+            return run()
+    except RuntimeError as error:
+        if note is not None:
+            note.facts["raised"] = str(error)
+            session.guarded(explain.backward_failed, session, note, losses, error)
+        raise
+
+
+def _noted(
+    session: Session, losses: list[torch.Tensor], inputs: list[torch.Tensor] | None, facts: dict[str, Any]
+) -> Note:
+    note = session.happened("backward", **facts)
+    memory = session.memory
+    note.facts["ops"] = ops = [memory.of(loss, note.place) for loss in losses]
+    note.facts["inputs"] = None if inputs is None else [memory.of(tensor, note.place) for tensor in inputs]
+    note.facts["scaler"] = _scaler(session, losses, ops)
+    note.facts["autocast"] = session.autocast
+    note.facts["numel"] = sum(loss.numel() for loss in losses)
+    session.name_parameters()
+    session.seen_sink(note.place)
+    for each in session.on_loss:
+        each(losses[0], ops[0])
+    if session.without_cuda:
+        session.without_cuda = False
+        session.note("fact", note.place, what="placed", detail=f"cuda {losses[0].device.type}")
+    explain.overwritten_unseen(session, note, losses)
+    return note
+
+
+def _scaler(session: Session, losses: list[torch.Tensor], ops: list[Op]) -> Stepper | None:
+    """The scaler that scaled what is back-propagated."""
+    for loss in losses:
+        scaled = session.scaled.get(id(loss))
+        if scaled is not None and isinstance(scaled.number, Stepper):
+            return scaled.number
+    for op in itertools.islice(lineage(ops), 8):
+        if isinstance(op.number, Stepper):
+            return op.number
+    return None
+
+
+def _remember(session: Session, gradients: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
+    """Gradients that carry a graph themselves (`create_graph=True`) come from what they were computed from."""
+    place = here()
+    inputs = tuple(session.memory.of(source, place) for source in sources)
+    for gradient in gradients:
+        kind = Kind.OPERATION if gradient.requires_grad else Kind.DATA
+        op = Op(
+            "torch.autograd.grad",
+            kind,
+            inputs if gradient.requires_grad else (),
+            place,
+            next(serial),
+            session.step,
+            gradient.requires_grad,
+            gradient.dtype,
+        )
+        session.memory.remember(gradient, op)

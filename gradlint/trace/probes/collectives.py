@@ -1,0 +1,80 @@
+"""Collectives that cut: what another rank sent carries no gradient."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradlint.tape import Cut, Kind
+from gradlint.trace.explain import lineage
+from gradlint.trace.frames import here
+from gradlint.trace.recorder import tensors
+from gradlint.trace.records import Op, serial
+from gradlint.trace.session import Session
+
+_GATHERS = {"all_gather": 0, "all_gather_into_tensor": 0, "gather": 1, "all_to_all": 0, "reduce_scatter": 0}
+_IN_PLACE = ("all_reduce", "broadcast", "reduce")
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return
+    for module in (dist, dist.distributed_c10d):
+        for name in _GATHERS:
+            session.replace(module, name, functools.partial(_gather, session, name))
+        for name in _IN_PLACE:
+            session.replace(module, name, functools.partial(_reduce, session, name))
+
+
+def _gather(session: Session, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def gather(*args: Any, **kwargs: Any) -> Any:
+        out = original(*args, **kwargs)
+        if not session.quiet and not session.depth:
+            session.guarded(_gathered, session, name, (*args, *kwargs.values()))
+        return out
+
+    return gather
+
+
+def _gathered(session: Session, name: str, args: tuple[Any, ...]) -> None:
+    place = here()
+    first, second = tensors(args[:1]), tensors(args[1:2])
+    into, sent = (second, first) if _GATHERS[name] else (first, second)
+    inputs = tuple(session.memory.of(tensor, place) for tensor in sent)
+    for tensor in into:
+        made = Op(
+            f"torch.distributed.{name}",
+            Kind.OPERATION,
+            inputs,
+            place,
+            next(serial),
+            session.step,
+            tensor.requires_grad,
+            tensor.dtype,
+        )
+        made.cut = Cut.COLLECTIVE if any(op.requires_grad for op in inputs) else None
+        session.memory.remember(tensor, made)
+
+
+def _reduce(session: Session, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def reduce(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not session.quiet and not session.depth and isinstance(tensor, torch.Tensor):
+            session.guarded(_reduced, session, name, tensor)
+        return original(tensor, *args, **kwargs)
+
+    return reduce
+
+
+def _reduced(session: Session, name: str, tensor: torch.Tensor) -> None:
+    """Data changed in place that autograd knows nothing of; or gradients reduced by hand."""
+    op = session.memory.of(tensor, here())
+    if tensor.requires_grad and torch.is_grad_enabled():
+        session.happened("fact", what="collective", op=op, detail=name)
+    elif any("grad" in each.flags for each in lineage([op])):
+        session.happened("fact", what="gradients-reduced", op=op, detail=name)

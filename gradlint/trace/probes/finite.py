@@ -1,0 +1,77 @@
+"""The first gradient of a parameter that is not finite, and the operation that made it so out of finite ones.
+
+Only operations whose derivative can be infinite where their value is not are looked at, and only while every operation
+is recorded. Under a gradient scaler an infinity is what the scaler looks for, and no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gradlint.trace.explain import lineage, maker_of, nodes, saved
+from gradlint.trace.records import Op
+from gradlint.trace.session import Session, Stepper
+
+_SUSPECTS = (
+    "Acos", "Asin", "Atanh", "Cdist", "Div", "LinalgVectorNorm", "Log", "Norm", "Pow", "Reciprocal", "Rsqrt", "Sqrt",
+)  # fmt: skip
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    watch = _Watch(session)
+    session.on_loss.append(watch.look)
+    session.on_step.append(watch.judge)
+
+
+class _Watch:
+    """Looks on until one parameter's gradient is not finite."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.is_over = False
+        self.suspect: Op | None = None
+
+    def look(self, loss: torch.Tensor, op: Op) -> None:
+        """Before a backward: hook the operations that may make its gradients infinite."""
+        if self.is_over or not self.session.recording or not loss.requires_grad or isinstance(op.number, Stepper):
+            return
+        with self.session.paused():
+            if not _is_finite([loss]) and not _is_finite(
+                [parameter for parameter, _ in self.session.memory.parameters()]
+            ):
+                self.is_over = True  # it has happened, and nothing here was to blame
+                return
+            for node in nodes([loss]):
+                if node.name().startswith(_SUSPECTS):
+                    node.register_hook(self._hook(node, op))
+
+    def judge(self) -> None:
+        """After a step: what was suspected is to blame where a parameter's gradient came out not finite."""
+        suspect, self.suspect = self.suspect, None
+        if suspect is None:
+            return
+        with self.session.paused():
+            self.is_over = not _is_finite([parameter.grad for parameter, _ in self.session.memory.parameters()])
+        if self.is_over:
+            self.session.note("fact", suspect.place, what="not-finite", op=suspect, detail="")
+
+    def _hook(self, node: Any, loss: Op) -> Callable[..., None]:
+        def hook(gradients: Sequence[Any], given: Sequence[Any]) -> None:
+            if self.suspect is None and not _is_finite(gradients) and _is_finite(given):
+                self.session.guarded(self._found, node, loss)
+
+        return hook
+
+    def _found(self, node: Any, loss: Op) -> None:
+        inputs = [tensor for attribute, tensor in saved(node) if "result" not in attribute]
+        if _is_finite(inputs):
+            self.suspect = maker_of(lineage([loss]), node)
+
+
+def _is_finite(things: Sequence[Any]) -> bool:
+    tensors = (thing.detach() for thing in things if isinstance(thing, torch.Tensor) and not thing.is_sparse)
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)

@@ -1,0 +1,88 @@
+"""Custom autograd functions and activation checkpointing: calls that torch functions do not see as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradlint.tape import Cut, Kind
+from gradlint.trace.explain import lineage
+from gradlint.trace.frames import here
+from gradlint.trace.private import sequence_number
+from gradlint.trace.recorder import tensors
+from gradlint.trace.records import Op, serial
+from gradlint.trace.session import Session
+
+_CHECKPOINT = "CheckpointFunction"
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    session.replace(torch.autograd.Function, "apply", lambda original: _apply(session, original))
+
+
+def _apply(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.quiet or session.depth:
+            return original(cls, *args, **kwargs)
+        began = len(session.notes)
+        before = sequence_number()
+        given = session.guarded(_given, session, args)
+        off, session.grad_off = session.grad_off, ()
+        try:
+            out = original(cls, *args, **kwargs)
+        finally:
+            session.grad_off = off
+        session.guarded(_applied, session, cls, args, given or (), out, before, began)
+        return out
+
+    return apply
+
+
+def _given(session: Session, args: tuple[Any, ...]) -> tuple[Op, ...]:
+    place = here()
+    return tuple(session.memory.of(tensor, place) for tensor in tensors(args))
+
+
+def _applied(
+    session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op, ...], out: Any, before: int, began: int
+) -> None:
+    place = here()
+    after = sequence_number()
+    _unmarked(session, cls, args, given, out, began)
+    for tensor in tensors([out]):
+        inner = session.memory.known(tensor)
+        inputs = given
+        checkpointed = cls.__name__ == _CHECKPOINT
+        if checkpointed and inner is not None:
+            inputs += tuple(op for op in lineage([inner]) if op.held is not None and op.requires_grad)
+        title = "torch.utils.checkpoint.checkpoint" if checkpointed else cls.__name__
+        made = Op(title, Kind.OPERATION, inputs, place, next(serial), session.step, tensor.requires_grad, tensor.dtype)
+        made.sequence, made.checkpointed = (before, after), "reentrant" if checkpointed else ""
+        if not tensor.requires_grad and any(source.requires_grad for source in inputs):
+            made.cut = Cut.CHECKPOINT if checkpointed else Cut.NON_DIFFERENTIABLE
+            if not torch.is_grad_enabled():
+                made.cut, made.cut_place = Cut.GRAD_MODE, session.grad_off
+        session.memory.remember(tensor, made)
+
+
+def _unmarked(session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op, ...], out: Any, began: int) -> None:
+    """`forward` wrote an input in place; with `ctx.mark_dirty` torch returns that very tensor."""
+    returned = tensors([out])
+    inputs = tensors(args)
+    for note in list(session.notes[began:]):
+        if note.kind != "inplace" or cls.__name__ == _CHECKPOINT:
+            continue
+        cell = note.facts["after"].cell
+        for tensor, op in zip(inputs, given, strict=False):
+            if session.memory.cell(tensor) is not cell:
+                continue
+            note.facts["inside"] = cls.__name__
+            dirty = any(each is tensor for each in returned)
+            aliases = any(session.memory.cell(each) is cell for each in returned)
+            if not dirty and aliases and op.requires_grad:
+                after = note.facts["after"]
+                session.note("fact", note.place, what="input-written", op=after, detail=note.facts["written"].name)
+            session.memory.remember(tensor, op)

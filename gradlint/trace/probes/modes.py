@@ -1,0 +1,95 @@
+"""Modes: inference mode, autocast, train and eval."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradlint.trace.frames import is_users
+from gradlint.trace.session import Session
+
+_DIFFERS = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase, torch.nn.RNNBase)
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    autocast = torch.amp.autocast_mode.autocast
+    session.replace(autocast, "__init__", lambda original: _made(session, original))
+    session.replace(torch.nn.Module, "train", lambda original: _train(session, original))
+    for name, enters in (("__enter__", True), ("__exit__", False)):
+        session.replace(torch.inference_mode, name, lambda original: _inference(session, original))
+        session.replace(autocast, name, functools.partial(_autocast, session, enters))
+
+
+def _inference(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def switch(self: Any, *args: Any) -> Any:
+        had = torch.is_grad_enabled()
+        out = original(self, *args)
+        if not session.quiet and torch.is_grad_enabled() != had:
+            session.guarded(session.grad_mode_changed, not had, True)
+        return out
+
+    return switch
+
+
+def _autocast(session: Session, enters: bool, original: Callable[..., Any]) -> Callable[..., Any]:
+    def switch(self: Any, *args: Any) -> Any:
+        out = original(self, *args)
+        if not session.quiet:
+            session.guarded(_switched, session, self, enters)
+        return out
+
+    return switch
+
+
+def _made(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(self: Any, device_type: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, device_type, *args, **kwargs)
+        wanted = kwargs.get("enabled", args[1] if len(args) > 1 else True)
+        if not session.quiet and not session.depth:
+            session.guarded(amp_made, session, "torch.autocast", str(device_type), bool(wanted))
+
+    return make
+
+
+def amp_made(session: Session, name: str, device: str, wanted: bool) -> None:
+    """An autocast or a scaler was made; where its device is not there, the program runs on another."""
+    enabled = "true" if wanted else "false"
+    session.happened("fact", what="amp", detail=f"{name} device={device} enabled={enabled}")
+    if wanted and device == "cuda" and not torch.cuda.is_available():
+        session.without_cuda = True
+
+
+def _switched(session: Session, autocast: Any, enters: bool) -> None:
+    device = str(autocast.device)
+    session.autocast = device if torch.is_autocast_enabled(device) else None
+    session.note("autocast", session.switch(), device=device, enabled=bool(autocast._enabled), entered=enters)
+
+
+def _train(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def train(self: Any, mode: bool = True) -> Any:
+        if session.quiet or session.in_train:
+            return original(self, mode)
+        session.in_train = True
+        try:
+            return original(self, mode)
+        finally:
+            session.in_train = False
+            session.guarded(_set, session, self, mode)
+
+    return train
+
+
+def _asks(module: torch.nn.Module) -> bool:
+    """Whether a module of the program's asks in its `forward` whether it is trained."""
+    code = getattr(type(module).forward, "__code__", None)
+    return code is not None and is_users(code) and "training" in code.co_names
+
+
+def _set(session: Session, module: torch.nn.Module, mode: bool) -> None:
+    matters = any(isinstance(part, _DIFFERS) or _asks(part) for part in module.modules())
+    session.happened("train", module=session.part(module), training=mode, matters=matters)
+    session.look_again()

@@ -1,0 +1,163 @@
+"""Modules and parameters as they are made, so that a report can name them; and those replaced later on."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from gradlint.trace.frames import Place, here, is_users, nearest
+from gradlint.trace.recorder import tensors
+from gradlint.trace.session import Session
+
+Module = torch.nn.Module
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    session.replace(Module, "__init__", lambda original: _init(session, original))
+    session.replace(Module, "register_parameter", lambda original: _register(session, original))
+    session.replace(Module, "__setattr__", lambda original: _set(session, original))
+    session.replace(Module, "add_module", lambda original: _add(session, original))
+    session.replace(Module, "__call__", lambda original: _call(session, original))
+    call = vars(Module)["__call__"]
+    session.before_compiling.append(lambda: setattr(Module, "__call__", call.__wrapped__))
+    session.replace(Module, "_apply", lambda original: _apply(session, original))
+
+
+def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not session.quiet:
+            session.modules.append(weakref.ref(self))
+
+    return make
+
+
+def _register(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def register_parameter(self: Any, name: str, param: Any) -> None:
+        original(self, name, param)
+        if param is not None and not session.quiet:
+            session.guarded(_made, session, name, param)
+
+    return register_parameter
+
+
+def _call(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.calling or session.quiet or not session.recording:
+            return original(self, *args, **kwargs)
+        session.calling = True
+        try:
+            out = original(self, *args, **kwargs)
+        finally:
+            session.calling = False
+        session.guarded(_called, session, self, out)
+        return out
+
+    return call
+
+
+def _called(session: Session, module: Any, out: Any) -> None:
+    """An outermost module was called."""
+    result = next(iter(tensors([out])), None)
+    if result is not None:
+        place = here()
+        op = session.memory.of(result, place)
+        session.note("module", place, path=session.part(module), first=session.first_parameter(module), op=op)
+
+
+def _made(session: Session, name: str, parameter: torch.nn.Parameter) -> None:
+    held = session.memory.held(parameter, nearest())
+    held.name = held.name or name
+    if parameter.dtype is torch.float16:
+        session.note("fact", held.place, what="parameter-cast", held=held, detail="half")
+
+
+def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def set_attribute(self: Any, name: str, value: Any) -> None:
+        original(self, name, value)
+        if session.quiet:
+            return
+        if isinstance(value, (Module, torch.nn.Parameter)):
+            if session.steppers:
+                session.guarded(_attached, session, name, value)
+        elif isinstance(value, (list, tuple, dict)) and is_users(sys._getframe(1).f_code):
+            containers.append((weakref.ref(self), name, here()))
+
+    def tell(*_: object) -> None:
+        for module, name, place in containers:
+            session.guarded(_contained, session, module(), name, place)
+        containers.clear()
+
+    containers: list[tuple[weakref.ref[Any], str, Place]] = []
+    session.on_loss.append(tell)
+    return set_attribute
+
+
+def _contained(session: Session, module: Any, name: str, place: Place) -> None:
+    """At the first backward: parameters in a list or dict of a module that are not registered with it."""
+    inside = list(_inside(getattr(module, name, None), 3)) if module is not None else []
+    known = {id(parameter) for parameter in module.parameters()} if inside else set()
+    path = ".".join((*session.part(module), name)) if inside else ""
+    for parameter in inside:
+        if id(parameter) not in known:
+            session.note("fact", place, what="plain-container", held=session.memory.held(parameter), detail=path)
+
+
+def _inside(container: Any, depth: int) -> Iterator[torch.nn.Parameter]:
+    """The parameters in lists, tuples and dicts, and in modules that lie in these."""
+    things = container.values() if isinstance(container, dict) else container
+    for thing in things if isinstance(container, (list, tuple, dict)) and depth else ():
+        if isinstance(thing, (Module, torch.nn.Parameter)):
+            yield from _parameters(thing)
+        else:
+            yield from _inside(thing, depth - 1)
+
+
+def _add(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def add_module(self: Any, name: str, module: Any) -> None:
+        original(self, name, module)
+        if module is not None and not session.quiet and session.steppers:
+            session.guarded(_attached, session, name, module)
+
+    return add_module
+
+
+def _attached(session: Session, name: str, value: Any) -> None:
+    """Parameters became part of a module after an optimizer was made."""
+    for parameter in _parameters(value):
+        held = session.memory.held(parameter, nearest())
+        session.happened("fact", what="attached", held=held, detail=name)
+
+
+def _parameters(thing: Any) -> list[torch.nn.Parameter]:
+    return [thing] if isinstance(thing, torch.nn.Parameter) else list(thing.parameters())
+
+
+def _apply(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.quiet or session.depth or session.in_apply:
+            return original(self, *args, **kwargs)
+        before = {id(parameter): parameter.dtype for parameter in self.parameters()}
+        session.in_apply = True
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            session.in_apply = False
+            session.guarded(_cast, session, self, before)
+
+    return _apply
+
+
+def _cast(session: Session, module: Any, before: dict[int, torch.dtype]) -> None:
+    """`module.half()`: remember where the parameters changed their dtype."""
+    place = nearest()
+    for parameter in module.parameters():
+        if before.get(id(parameter), parameter.dtype) != parameter.dtype:
+            held = session.memory.held(parameter, place)
+            dtype = "half" if parameter.dtype is torch.float16 else str(parameter.dtype).removeprefix("torch.")
+            session.note("fact", place, what="parameter-cast", held=held, detail=dtype)

@@ -1,0 +1,189 @@
+"""Optimizers: what they hold, their steps, and gradients cleared."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from gradlint.trace.session import Session, Stepper, Stop
+
+Optimizer = torch.optim.Optimizer
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    session.replace(Optimizer, "__init__", lambda original: _init(session, original))
+    session.replace(Optimizer, "profile_hook_step", lambda original: _hook(session, original))
+    session.replace(Optimizer, "add_param_group", lambda original: _add(session, original))
+    session.replace(torch.nn.Module, "zero_grad", lambda original: _zero_module(session, original))
+    for cls in _subclasses(Optimizer):
+        _watch_class(session, cls)
+
+
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+    yield cls
+    for each in cls.__subclasses__():
+        yield from _subclasses(each)
+
+
+def _watch_class(session: Session, cls: type) -> None:
+    """Wrap what a class defines itself: its `zero_grad`, and its `step` where torch has already hooked it."""
+    if "zero_grad" in vars(cls) and not hasattr(vars(cls)["zero_grad"], "gradlint"):
+        session.replace(cls, "zero_grad", lambda original: _zero(session, original))
+        vars(cls)["zero_grad"].gradlint = True
+    step = vars(cls).get("step")
+    if getattr(step, "hooked", False) and not hasattr(step, "gradlint"):
+        session.replace(cls, "step", lambda original: _step(session, original))
+        vars(cls)["step"].gradlint = True
+
+
+def held(session: Session, optimizer: Any) -> Stepper:
+    """The record of an optimizer, with the parameters that it holds now."""
+    stepper = session.stepper(optimizer)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if len(parameters) != len(stepper.held):
+        stepper.held = [session.memory.held(parameter, stepper.place) for parameter in parameters]
+    return stepper
+
+
+def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        session.guarded(_made, session, self)
+
+    return make
+
+
+def _made(session: Session, optimizer: Any) -> None:
+    for cls in type(optimizer).__mro__:
+        if cls is not object and issubclass(cls, Optimizer):
+            _watch_class(session, cls)
+    stepper = held(session, optimizer)
+    session.name_parameters()
+    session.look_again()
+    session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
+
+
+def _leaves(session: Session, optimizer: Any) -> list[Any]:
+    """What the optimizer holds that no backward fills: tensors that are no leaves."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [
+        session.memory.of(parameter, ()) for parameter in parameters if not isinstance(parameter, torch.nn.Parameter)
+    ]
+
+
+def _add(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def add_param_group(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with session.paused():
+            try:
+                return original(self, *args, **kwargs)
+            except ValueError:
+                session.guarded(_refused, session, args)
+                raise
+
+    return add_param_group
+
+
+def _refused(session: Session, args: Any) -> None:
+    """torch refuses tensors that are no leaves, and an empty list."""
+    for op in _given(session, args):
+        session.happened("fact", what="non-leaf-parameter", op=op, detail="")
+
+
+def _given(session: Session, args: Any) -> list[Any]:
+    given = args[0].get("params", ()) if args and isinstance(args[0], dict) else ()
+    given = [given] if isinstance(given, torch.Tensor) else given
+    return [
+        session.memory.of(tensor, ()) for tensor in given if isinstance(tensor, torch.Tensor) and not tensor.is_leaf
+    ]
+
+
+def _hook(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        return _step(session, original(func))
+
+    return profile_hook_step
+
+
+def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.quiet or session.stepping:
+            return original(self, *args, **kwargs)
+        closure = args[0] if args else kwargs.get("closure")
+        session.guarded(_before, session, self)
+        session.stepping = True
+        try:
+            with contextlib.nullcontext() if closure is not None else session.paused():
+                out = original(self, *args, **kwargs)
+        finally:
+            session.stepping = False
+        session.guarded(_after, session, self, closure is not None)
+        if session.limit is not None and session.step >= session.limit and session.scaler is None:
+            raise Stop(0)
+        return out
+
+    step.gradlint = True  # type: ignore[attr-defined]
+    return step
+
+
+def _before(session: Session, optimizer: Any) -> None:
+    """Look at the gradients that the step will use: none where there were some means that something changed."""
+    with session.paused():
+        stepper = held(session, optimizer)
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        starved = frozenset(index for index, parameter in enumerate(parameters) if parameter.grad is None)
+        stepper.frozen = {index for index, parameter in enumerate(parameters) if not parameter.requires_grad}
+        if starved != stepper.starved and stepper.steps:
+            session.look_again()
+        stepper.starved = starved
+        if session.timeline.wanted:
+            _measure(session, stepper, parameters)
+
+
+def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor]) -> None:
+    norms = {
+        ".".join(each.path) or f"parameter {index}": float(parameter.grad.detach().float().norm())
+        for index, (each, parameter) in enumerate(zip(stepper.held, parameters, strict=False))
+        if parameter.grad is not None and not parameter.grad.is_sparse
+    }
+    session.timeline.norms.append((session.step, norms))
+
+
+def _after(session: Session, optimizer: Any, closure: bool) -> None:
+    stepper = session.stepper(optimizer)
+    session.happened("step", stepper=stepper, scaler=session.scaler, closure=closure, starved=stepper.starved)
+    if session.scaler is not None:
+        session.scaler_stepped = True
+    session.stepped(stepper)
+
+
+def _zero(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.quiet or session.depth:
+            return original(self, *args, **kwargs)
+        session.guarded(_cleared, session, held(session, self), None)
+        with session.paused():
+            return original(self, *args, **kwargs)
+
+    return zero_grad
+
+
+def _zero_module(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.quiet or session.depth:
+            return original(self, *args, **kwargs)
+        session.guarded(_cleared, session, None, [session.memory.held(parameter) for parameter in self.parameters()])
+        with session.paused():
+            return original(self, *args, **kwargs)
+
+    return zero_grad
+
+
+def _cleared(session: Session, stepper: Stepper | None, parameters: list[Any] | None) -> None:
+    session.happened("zero", stepper=stepper, held=parameters or [])

@@ -1,0 +1,44 @@
+"""DistributedDataParallel: calls of the wrapper, and ways around it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradlint.trace.frames import is_users
+from gradlint.trace.session import Session
+
+
+def install(session: Session) -> None:
+    """Put the probe in its place."""
+    wrapper = torch.nn.parallel.DistributedDataParallel
+    session.replace(wrapper, "forward", lambda original: _forward(session, original))
+    session.add(wrapper, "module", property(lambda self: _module(session, self)))
+
+
+def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not session.quiet:
+            session.guarded(_told, session, "ddp-forward", self)
+        return original(self, *args, **kwargs)
+
+    return forward
+
+
+def _module(session: Session, wrapper: Any) -> Any:
+    """`ddp.module`, read by the program."""
+    if not session.quiet and is_users(sys._getframe(2).f_code):
+        session.guarded(_told, session, "ddp-module", wrapper)
+    inner = wrapper.__dict__.get("_modules", {})
+    if "module" not in inner:
+        raise AttributeError(f"'{type(wrapper).__name__}' object has no attribute 'module'")
+    return inner["module"]
+
+
+def _told(session: Session, what: str, wrapper: Any) -> None:
+    inner = wrapper.__dict__.get("_modules", {}).get("module")
+    if inner is not None:
+        session.happened("fact", what=what, first=session.first_parameter(inner), detail="")

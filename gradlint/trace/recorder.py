@@ -1,0 +1,443 @@
+"""The recorder: sees every call of a torch function and writes down what each result was computed from, and where.
+
+It is a `TorchFunctionMode`, which torch takes off while it handles a call, so nothing below a call is seen twice. In
+*record* every operation is written down; in *watch* only those whose result carries no gradient (that is where routes
+end) and those that write in place. The mode is off inside backward passes and optimizer steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradlint.tape import Cut, Kind
+from gradlint.trace import escapes
+from gradlint.trace.frames import Place, here
+from gradlint.trace.memory import storage_key
+from gradlint.trace.operations import Spec, spec
+from gradlint.trace.private import sequence_number
+from gradlint.trace.records import Op, Written, serial
+from gradlint.trace.source import loss_name
+
+if TYPE_CHECKING:
+    from gradlint.trace.session import Session
+
+Tensor = torch.Tensor
+_LEAF = "a leaf Variable that requires grad"
+_LEAF_VIEW = "a view of a leaf Variable that requires grad"
+_SUMS = frozenset({"add", "add_", "radd", "iadd"})
+_KEPT = frozenset({int, float, str, bool, Op})  # types of arguments that a record keeps
+_MOST_SUMS = 200
+_INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
+_OUT = "functions with out=... arguments don't support"
+
+
+def tensors(things: Iterable[Any], depth: int = 3) -> list[Tensor]:
+    """The tensors among arguments, also those in lists, tuples and dicts."""
+    found: list[Tensor] = []
+    for thing in things:
+        if isinstance(thing, Tensor):
+            found.append(thing)
+        elif depth and type(thing) in (list, tuple):
+            found += tensors(thing, depth - 1)
+        elif depth and isinstance(thing, dict):
+            found += tensors(thing.values(), depth - 1)
+        elif depth and isinstance(thing, tuple):
+            found += tensors(thing, depth - 1)
+    return found
+
+
+class Recorder(TorchFunctionMode):
+    """Writes an `Op` for what torch functions return."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.memory = session.memory
+        self._specials: dict[str, Callable[..., Any]] = {
+            "requires_grad_": self._requires_grad_,
+            "set_requires_grad": self._set_requires_grad,
+            "set_grad": self._set_grad,
+            "get_grad": self._get_grad,
+            "get_data": self._get_data,
+            "detach_": self._detach_,
+            "grad_mode": self._grad_mode,
+        }
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        session = self.session
+        judged = spec(func)
+        kwargs = kwargs or {}
+        if judged.ignored or session.quiet:
+            return func(*args, **kwargs)
+        if judged.special:
+            return self._specials[judged.special](func, args, kwargs)
+        before = sequence_number()
+        try:
+            out = func(*args, **kwargs)
+        except RuntimeError as error:
+            session.guarded(self._refused, judged, args, kwargs, error)
+            raise
+        if (
+            not session.recording
+            and isinstance(out, Tensor)
+            and out.requires_grad
+            and not (judged.writes or (args and out is args[0]))
+        ):
+            return out
+        session.guarded(self.saw, judged, args, kwargs, out, before)
+        return out
+
+    def saw(self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], out: Any, before: int) -> None:
+        """Write down one call that returned."""
+        if judged.escapes:
+            self._escaped(judged, args, out)
+        elif judged.name == "setitem":
+            self._wrote(judged, args[0], args[1:], before)
+        elif isinstance(out, Tensor):
+            written = self._written(judged, args, kwargs, out)
+            if written:
+                self._wrote(judged, out, (*args, *kwargs.values()), before)
+            else:
+                self._returned(judged, args, kwargs, (out,), before)
+        elif isinstance(out, (tuple, list)):
+            self._returned(judged, args, kwargs, tensors(out), before)
+
+    def _written(self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], out: Tensor) -> bool:
+        if judged.writes or "out" in kwargs:
+            return True
+        return judged.functional and bool(args) and out is args[0] and (True in args[1:] or bool(kwargs.get("inplace")))
+
+    def _returned(
+        self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], outs: Sequence[Tensor], before: int
+    ) -> None:
+        place = here()
+        given = tensors((*args, *kwargs.values()))
+        shown = tensors((*args[1:], *kwargs.values())) if judged.name == "new_tensor" else given
+        inputs = () if judged.patterned else tuple(self.memory.of(tensor, place) for tensor in shown)
+        if judged.copies or (not shown) or any(type(arg) is float for arg in args):
+            inputs += escapes.linked(self.memory, (*args, *kwargs.values()), place)
+        if len(outs) > 1 and any(out.requires_grad for out in outs):
+            inputs = (self._call(judged, inputs, place, before),)
+        for out in outs:
+            if not any(out is tensor for tensor in given):
+                made = self.op(judged, inputs, out, place, before)
+                made.arguments = self._arguments(args[::-1] if judged.reflected else args, kwargs)
+                if kwargs.get("rounding_mode"):
+                    made.flags |= {"zero-gradient"}
+                self.memory.remember(out, made)
+                self._judge(judged, made)
+
+    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[int | str, object], ...]:
+        """The numbers, words and flags among arguments, and the records of the tensors, by position or name."""
+        given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        known = self.memory.known
+        found = ((key, known(each) if isinstance(each, Tensor) else each) for key, each in given)
+        return tuple((key, each) for key, each in found if type(each) in _KEPT)
+
+    def _judge(self, judged: Spec, made: Op) -> None:
+        """Write down a sum of losses, and a value that is a loss by what computed it or by its name."""
+        if judged.name in _SUMS:
+            self._summed(made)
+        if made.requires_grad and made.kind is Kind.OPERATION and made.place:
+            name = loss_name(made.place[0].code, made.place[0].instruction)
+            if judged.is_loss or name:
+                self.session.note("fact", made.place, what="loss", op=made, detail=name)
+
+    def _summed(self, made: Op) -> None:
+        """A total, computed where what it is computed from was computed, keeps the graphs of all its terms."""
+        total = next((each for each in made.inputs if each.requires_grad and each.place[:1] == made.place[:1]), None)
+        if total is None or not made.place or self.session.sums > _MOST_SUMS:
+            return
+        self.session.sums += 1
+        for term in made.inputs:
+            if term is not total and term.requires_grad:
+                self.session.note("kept", made.place, op=term, how="sum", total=total)
+
+    def _call(self, judged: Spec, inputs: tuple[Op, ...], place: Place, before: int) -> Op:
+        """The record of a call that gave several tensors: what they have in common, and what it saved."""
+        made = Op(judged.title, Kind.OPERATION, inputs, place, next(serial), self.session.step, True)
+        made.sequence = (before, sequence_number())
+        return made
+
+    def op(self, judged: Spec, inputs: tuple[Op, ...], out: Tensor, place: Place, before: int) -> Op:
+        """The record of `out`, computed by `judged` from `inputs`."""
+        dead = any("dead-view" in source.flags for source in inputs)
+        grad = out.requires_grad and not (dead and not any(source.requires_grad for source in inputs))
+        made = Op(judged.title, Kind.OPERATION, inputs, place, next(serial), self.session.step, grad, out.dtype)
+        made.sequence = (before, sequence_number()) if grad else (0, 0)
+        if not grad:
+            self._explain(made, judged, out)
+            if dead and out.requires_grad:
+                made.flags, made.cut = made.flags | {"dead-view"}, None
+        elif not judged.writes and out.is_leaf:
+            self._leaf(made)
+        elif judged.missing:
+            made.missing = True
+        if judged.zero_gradient:
+            made.flags |= {"zero-gradient"}
+        made.autocast = self.session.autocast
+        made.inference = torch.is_inference_mode_enabled() and out.is_inference()
+        if made.inference:
+            made.cut_place = self.session.inference_at
+        return made
+
+    def _leaf(self, made: Op) -> None:
+        """A new leaf; a view made with grad mode off says that it requires grad, too, but nothing leads on from it."""
+        if torch.is_grad_enabled() or not any(source.requires_grad for source in made.inputs):
+            made.kind = Kind.LEAF
+        else:
+            made.requires_grad, made.flags = False, frozenset({"dead-view"})
+            self._cut_by_mode(made)
+
+    def _explain(self, made: Op, judged: Spec, out: Tensor) -> None:
+        """Say why a result carries no gradient."""
+        if not any(source.requires_grad for source in made.inputs):
+            if judged.constant and not made.inputs and (out.numel() == 1 or not judged.copies):
+                made.kind, made.cut = Kind.CONSTANT, Cut.CONSTANT
+                made.number = out.item() if out.numel() == 1 and out.device.type == "cpu" and judged.copies else None
+            elif not made.inputs:
+                made.kind = Kind.DATA
+            return
+        if judged.name == "detach":
+            made.cut = Cut.DETACH
+        elif torch.is_inference_mode_enabled() or not torch.is_grad_enabled():
+            self._cut_by_mode(made)
+        elif judged.copies:
+            made.cut = Cut.COPY
+        else:
+            made.cut = Cut.NON_DIFFERENTIABLE
+
+    def _cut_by_mode(self, made: Op) -> None:
+        """Grad mode is off: by the program, or by what a distribution's `sample()` does for itself."""
+        session = self.session
+        made.cut = Cut.NON_DIFFERENTIABLE if session.samples else Cut.GRAD_MODE
+        if not session.samples:
+            made.cut_place = session.inference_at if torch.is_inference_mode_enabled() else session.grad_off
+
+    def _escaped(self, judged: Spec, args: Sequence[Any], out: Any) -> None:
+        source = args[0]
+        place = here()
+        origin = self.memory.of(source, place)
+        made = Op(
+            judged.title, Kind.OPERATION, (origin,), place, next(serial), self.session.step, False, in_torch=False
+        )
+        made.cut = Cut.COPY if origin.requires_grad else None
+        if judged.name in ("numpy", "array"):
+            self.memory.remember(out, made)
+        self.memory.escaped(out, made)
+
+    # --- in place
+
+    def _wrote(self, judged: Spec, target: Tensor, given: Sequence[Any], before: int) -> None:
+        place = here()
+        previous = self.memory.known(target) or self.memory.of(target, place)
+        counted = "data" not in previous.flags
+        inputs = (previous, *(self.memory.of(other, place) for other in tensors(given) if other is not target))
+        inputs += escapes.linked(self.memory, given, place)
+        if previous.held is None:
+            after = self.op(judged, inputs, target, place, before)
+            after.cell = self._log(target, judged, place, counted)
+            after.arguments = self._arguments((None, *given) if judged.name == "setitem" else given, {})
+            if not after.requires_grad and after.cut is None and after.kind is not Kind.OPERATION:
+                after.kind = Kind.OPERATION
+            after.flags |= previous.flags & {"data", "grad"}
+            after.gradient_of = previous.gradient_of
+            self.memory.remember(target, after)
+            self.memory.last_written[storage_key(target)] = after
+            self._judge(judged, after)
+        else:
+            after = previous
+            after.cell = previous.held.cell = self._log(target, judged, place, counted)
+        previous.cell = after.cell
+        if previous.held is not None and not self.session.steppers:
+            return  # initialisation
+        self.session.note("inplace", place, before=previous, after=after, written=after.cell.writes[-1])
+
+    def _log(self, target: Tensor, judged: Spec, place: Place, counted: bool) -> Any:
+        cell = self.memory.cell(target)
+        version = 0 if target.is_inference() else target._version
+        cell.writes.append(Written(judged.title, place, counted, next(serial), version))
+        return cell
+
+    def _refused(self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], error: RuntimeError) -> None:
+        """torch refused a call: a leaf or an inference tensor in place, or `out=` with a gradient."""
+        text = str(error)
+        reason = (
+            "leaf"
+            if _LEAF in text or _LEAF_VIEW in text
+            else "inference"
+            if text.startswith(_INFERENCE)
+            else "out"
+            if _OUT in text
+            else ""
+        )
+        given = tensors((*args, *kwargs.values()))
+        if not reason or not given:
+            return
+        place = here()
+        target = given[0]
+        if reason == "inference":
+            target = next((tensor for tensor in given if tensor.is_inference()), target)
+        previous = self.memory.of(target, place)
+        others = tuple(self.memory.of(other, place) for other in given if other is not target)
+        after = Op(
+            judged.title,
+            Kind.OPERATION,
+            (previous, *others),
+            place,
+            next(serial),
+            self.session.step,
+            True,
+            target.dtype,
+        )
+        after.cell = self._log(target, judged, place, True)
+        kind = "inference" if "saved for backward" in text else "inplace"
+        self.session.note(kind, place, before=previous, after=after, written=after.cell.writes[-1], raises=reason)
+
+    # --- attributes and flags
+
+    def _requires_grad_(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        had = args[0].requires_grad
+        out = self._set_flag(func, args, kwargs)
+        if out.requires_grad != had:
+            self.session.guarded(self.became_leaf, out, "requires_grad_")
+        return out
+
+    def _set_flag(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Set `requires_grad`, which torch refuses for an inference tensor."""
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError as error:
+            if "inference tensor" in str(error):
+                self.session.guarded(self._refused_flag, args[0])
+            raise
+
+    def _refused_flag(self, tensor: Tensor) -> None:
+        place = here()
+        op = self.memory.of(tensor, place)
+        self.session.note("fact", place, what="inference-tensor-used", op=op, detail="requires_grad_")
+
+    def _set_requires_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        had = args[0].requires_grad
+        out = self._set_flag(func, args, kwargs)
+        if args[0].requires_grad != had:
+            self.session.guarded(self.became_leaf, args[0], "requires_grad")
+        return out
+
+    def became_leaf(self, tensor: Tensor, how: str) -> None:
+        """`requires_grad` was switched on or off for a leaf."""
+        place = here()
+        if isinstance(tensor, torch.nn.Parameter):
+            held = self.memory.held(tensor, place)
+            held.frozen_at = () if tensor.requires_grad else place
+            self.memory.of(tensor, place)
+            return
+        previous = self.memory.known(tensor)
+        inputs = () if previous is None else (previous,)
+        kind = Kind.LEAF if tensor.requires_grad else Kind.OPERATION
+        made = Op(
+            f"torch.Tensor.{how}",
+            kind,
+            inputs,
+            place,
+            next(serial),
+            self.session.step,
+            tensor.requires_grad,
+            tensor.dtype,
+        )
+        if not tensor.requires_grad:
+            made.cut, made.cut_place = Cut.FROZEN, place
+        self.memory.remember(tensor, made)
+
+    def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        had = args[0].grad is not None
+        out = func(*args, **kwargs)
+        if args[1] is None and had:
+            self.session.guarded(self.session.gradient_dropped, args[0])
+        return out
+
+    def _get_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
+        if out is not None:
+            self.session.guarded(self._gradient_read, args[0], out)
+        elif args[0].requires_grad and not args[0].is_leaf and not args[0].retains_grad:
+            self.session.guarded(self._no_gradient_read, args[0])
+        return out
+
+    def _no_gradient_read(self, owner: Tensor) -> None:
+        """`.grad` of what is no leaf stays None."""
+        op = self.memory.known(owner)
+        if op is not None:
+            self.session.note("fact", here(), what="non-leaf-grad", op=op, detail="")
+
+    def _gradient_read(self, owner: Tensor, gradient: Tensor) -> None:
+        if self.memory.known(gradient) is not None:
+            return
+        place = here()
+        made = Op(
+            "torch.Tensor.grad",
+            Kind.DATA,
+            (),
+            place,
+            next(serial),
+            self.session.step,
+            gradient.requires_grad,
+            gradient.dtype,
+        )
+        read = self.memory.of(owner, place)
+        made.flags, made.gradient_of = frozenset({"grad"}), read.held
+        self.memory.remember(gradient, made)
+        self.session.gradient_read(read, place)
+
+    def _get_data(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
+        self.session.guarded(self._data_read, args[0], out)
+        return out
+
+    def _data_read(self, owner: Tensor, alias: Tensor) -> None:
+        if torch.nn.parameter.is_lazy(owner):
+            return
+        place = here()
+        origin = self.memory.of(owner, place)
+        made = Op(
+            "torch.Tensor.data", Kind.OPERATION, (origin,), place, next(serial), self.session.step, False, alias.dtype
+        )
+        made.cut = Cut.DETACH if origin.requires_grad else None
+        made.flags = frozenset({"data"})
+        self.memory.remember(alias, made)
+
+    def _detach_(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        had = args[0].requires_grad
+        origin = self.session.guarded(self.memory.of, args[0], here()) if had else None
+        out = func(*args, **kwargs)
+        if had and origin is not None:
+            made = Op(
+                "torch.Tensor.detach_",
+                Kind.OPERATION,
+                (origin,),
+                here(),
+                next(serial),
+                self.session.step,
+                False,
+                out.dtype,
+                Cut.DETACH,
+            )
+            self.memory.remember(out, made)
+        return out
+
+    def _grad_mode(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        had = torch.is_grad_enabled()
+        out = func(*args, **kwargs)
+        if torch.is_grad_enabled() != had:
+            self.session.guarded(self.session.grad_mode_changed, not had)
+        return out

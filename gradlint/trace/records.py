@@ -1,0 +1,94 @@
+"""What is written down while the program runs: as little as possible, since it is written for every operation.
+
+An `Op` becomes a `Value` and a `Note` an event when the tape is assembled; until then nothing is formatted, no file
+is read, and no tensor is kept alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradlint.tape import Cut, Kind
+from gradlint.trace.frames import Place
+
+serial = itertools.count(1)
+
+
+@dataclass(eq=False, slots=True)
+class Cell:
+    """Memory that tensors share, and the writes to it."""
+
+    writes: list[Written] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Written:
+    """One write in place."""
+
+    name: str
+    place: Place
+    counted: bool
+    serial: int
+    version: int
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A parameter's identity: where it was made, and its name once a module or optimizer tells it."""
+
+    place: Place
+    name: str = ""
+    path: tuple[str, ...] = ()
+    frozen_at: Place = ()
+    cell: Cell | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One value: the operation that made it (or what sort of leaf it is), its inputs, and where."""
+
+    name: str
+    kind: Kind
+    inputs: tuple[Op, ...]
+    place: Place
+    serial: int
+    step: int
+    requires_grad: bool
+    dtype: Any = None
+    cut: Cut | None = None
+    cut_place: Place = ()
+    in_torch: bool = True
+    held: Held | None = None
+    gradient_of: Held | None = None
+    cell: Cell | None = None
+    number: object | None = None
+    flags: frozenset[str] = frozenset()
+    sequence: tuple[int, int] = (0, 0)
+    saves: list[tuple[str, Cell, Op, int]] = field(default_factory=list)
+    checkpointed: str = ""
+    autocast: str | None = None
+    inference: bool = False
+    missing: bool = False
+    arguments: tuple[tuple[int | str, object], ...] = ()
+
+    def without_past(self) -> Op:
+        """The same value cut off from what it was computed from, so that chains over many steps do not grow."""
+        kind = Kind.UNKNOWN if self.requires_grad else Kind.DATA
+        return Op(
+            self.name, kind, (), self.place, self.serial, self.step, self.requires_grad, self.dtype, cell=self.cell
+        )
+
+
+@dataclass(eq=False, slots=True)
+class Note:
+    """Something that happened: `make` turns it into an event of the tape."""
+
+    kind: str
+    place: Place
+    step: int
+    serial: int = field(default_factory=lambda: next(serial))
+    facts: dict[str, Any] = field(default_factory=dict)
+    make: Callable[..., Any] | None = None

@@ -1,0 +1,176 @@
+"""The report of a traced run: as text for people, as one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from gradlint.errors import UserError
+from gradlint.report import Outcome, render
+from gradlint.report._object import absolute, as_object
+from gradlint.tape import Tape
+from gradlint.trace import ranks, routes
+from gradlint.trace.confirm import Confirmation
+from gradlint.trace.findings import Place, Told, ending, steps_taken
+from gradlint.trace.html import page
+from gradlint.trace.launch import Ending
+from gradlint.trace.session import Session
+
+_SHOWN_ROUTE = 12
+_SHOWN_NAMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What there is to tell about a run."""
+
+    tape: Tape
+    told: tuple[Told, ...]
+    session: Session
+    ending: Ending
+    steps: dict[int, int]
+    confirmations: tuple[Confirmation, ...] = ()
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as one object: `findings`, `confirmations`, `steps`, `routes`."""
+    return {
+        "findings": [_finding(told) for told in report.told],
+        "confirmations": [
+            {**as_object(each.finding), "verdict": each.verdict, "reason": each.reason} for each in report.confirmations
+        ],
+        "steps": steps_taken(report.tape),
+        "routes": [
+            {"code": told.finding.code, "values": [_place(each) for each in told.route]}
+            for told in report.told
+            if told.route
+        ],
+        "ended": ending(report.tape),
+        "unseen": unseen(report.session),
+    }
+
+
+def _finding(told: Told) -> dict[str, Any]:
+    return {**as_object(told.finding), "step": told.finding.step, "unreached": list(told.unreached)}
+
+
+def _place(place: Place) -> dict[str, Any]:
+    at = place.at
+    return {
+        "op": place.op,
+        "text": place.text,
+        "filename": absolute(at.path),
+        "location": {"row": at.line, "column": at.column},
+    }
+
+
+def unseen(session: Session) -> list[str]:
+    """What the run could not look at, one line each."""
+    lines = list(session.blind)
+    if session.faults:
+        lines.append(f"gradlint failed {len(session.faults)} times while watching (first: {session.faults[0]})")
+    return lines
+
+
+def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
+    """Write the report in the format that was asked for, and the files beside it; of several ranks, rank 0 writes."""
+    rank = ranks.rank()
+    if rank:
+        ranks.hand_in(as_json(report))
+        return
+    others, silent = ranks.collect(as_json(report)) if rank == 0 else ({0: as_json(report)}, [])
+    report.session.blind.update({f"rank {each} ended without a report": None for each in silent})
+    if options["output_format"] == "json":
+        json.dump(merged({**others, 0: as_json(report)}), stream, indent=2)
+        stream.write("\n")
+    else:
+        stream.write(as_text(report, others))
+        if options["show_graph"]:
+            stream.write("\n" + routes.as_text(report.tape))
+    stream.flush()
+    if options["html"] is not None:
+        _file(options["html"], page(report.tape, report.told, report.steps, report.session.timeline.norms))
+    if options["dot"] is not None:
+        _file(options["dot"], routes.as_dot(report.tape))
+
+
+def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """One object of several ranks' reports: rank 0's, with the findings of all and the ranks that had them."""
+    found: dict[str, dict[str, Any]] = {}
+    for rank, each in sorted(reports.items()):
+        for finding in each["findings"]:
+            known = found.setdefault(_key(finding), {**finding, "ranks": []})
+            known["ranks"].append(rank)
+    together = {**reports[0], "findings": list(found.values())}
+    return together if len(reports) > 1 else {**reports[0]}
+
+
+def _key(finding: Mapping[str, Any]) -> str:
+    return json.dumps([finding["code"], finding["filename"], finding["location"]])
+
+
+def _file(path: pathlib.Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]] | None = None) -> str:
+    """The report for people: each finding framed, then its route, the parameters not reached, and what was not seen."""
+    findings = tuple(told.finding for told in report.told)
+    files = len({finding.at.path for finding in findings})
+    outcome = Outcome(findings, files, lambda path: linecache.getlines(os.path.abspath(path)))
+    parts = [_head(report)]
+    for told in report.told:
+        alone = Outcome(
+            (told.finding,), 1, lambda path: [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(path))]
+        )
+        parts.append(render("text", alone).rsplit("\n", 2)[0] + "\n" + "".join(_extras(told)))
+    parts += _of_other_ranks(reports or {})
+    parts += [f"gradlint trace: {line}\n" for line in unseen(report.session)]
+    parts += [
+        f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}\n" for each in report.confirmations
+    ]
+    parts.append(_summary(outcome.findings))
+    return "\n".join(part for part in parts if part)
+
+
+def _of_other_ranks(reports: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
+    """What only other ranks found."""
+    for finding in merged(reports)["findings"] if len(reports) > 1 else ():
+        if 0 not in finding["ranks"]:
+            where = f"{os.path.relpath(finding['filename'])}:{finding['location']['row']}"
+            ranks_named = ", ".join(str(each) for each in finding["ranks"])
+            yield f"rank {ranks_named}: {finding['severity']}[{finding['code']}] {where}: {finding['message']}\n"
+
+
+def _head(report: Report) -> str:
+    how = f", ended by {report.ending.raised.partition(':')[0]}" if report.ending.raised else ""
+    steps = steps_taken(report.tape)
+    return f"gradlint trace: {report.tape.entry}: {steps} optimizer step{'' if steps == 1 else 's'}{how}\n"
+
+
+def _extras(told: Told) -> Iterator[str]:
+    if told.finding.step is not None:
+        yield f"step: {told.finding.step}\n"
+    if len(told.route) > 1:
+        yield "route from the loss:\n"
+        yield from (f"  {place.at}  {place.text}\n" for place in _shortened(told.route))
+    if told.unreached:
+        names = ", ".join(told.unreached[:_SHOWN_NAMES])
+        more = f" and {len(told.unreached) - _SHOWN_NAMES} more" if len(told.unreached) > _SHOWN_NAMES else ""
+        yield f"parameters not reached: {names}{more}\n"
+
+
+def _shortened(route: Sequence[Place]) -> Sequence[Place]:
+    return route if len(route) <= _SHOWN_ROUTE else (*route[: _SHOWN_ROUTE // 2], *route[-_SHOWN_ROUTE // 2 :])
+
+
+def _summary(findings: Sequence[Any]) -> str:
+    return f"{len(findings)} finding{'' if len(findings) == 1 else 's'}.\n" if findings else "No finding.\n"

@@ -1,0 +1,128 @@
+"""Which rounds of which loops: worked out from where the program was, without having watched every line.
+
+In one activation of a function, time only goes back (to an earlier instruction) where a loop goes round. So a place
+before the last one, inside a loop, begins a round of the innermost loop around both; a changed counter does, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gradlint.trace.frames import Frame, Place
+from gradlint.trace.source import Loop, loops
+
+
+@dataclass(eq=False, slots=True)
+class Round:
+    """The round that a loop is in."""
+
+    loop: Loop
+    number: int
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A round begins or ends."""
+
+    loop: Loop
+    number: int
+    round: int
+    begins: bool
+    last: bool
+
+
+@dataclass(eq=False, slots=True)
+class _Activation:
+    rounds: list[Round] = field(default_factory=list)
+    instruction: int = -1
+    child: int = 0
+    counters: tuple[int, ...] = ()
+    busy: bool = False  # a backward or a step happened since the innermost loop last went round
+
+
+class Rounds:
+    """Follows the places of a run in order."""
+
+    def __init__(self) -> None:
+        self._activations: dict[int, _Activation] = {}
+        self._current: list[int] = []
+        self._numbers = itertools.count(1)  # each time that a loop is begun it is another loop
+
+    def visit(self, place: Place, busy: bool = False) -> Iterator[Turn]:
+        """Go to `place`; gives the rounds that end and begin on the way. `busy`: a backward or step happens there."""
+        frames = place[::-1]
+        yield from self._leave(frames)
+        for index, frame in enumerate(frames):
+            child = frames[index + 1].activation if index + 1 < len(frames) else 0
+            yield from self._move(frame, child, busy)
+        self._current = [frame.activation for frame in frames]
+
+    def now(self) -> tuple[tuple[int, int], ...]:
+        """The rounds around the place that was visited last."""
+        return tuple(
+            (each.number, each.round)
+            for key in self._current
+            if key in self._activations
+            for each in self._activations[key].rounds
+        )
+
+    def close(self) -> Iterator[Turn]:
+        """The run ends: all rounds end."""
+        yield from self._leave(())
+
+    def _leave(self, frames: Place) -> Iterator[Turn]:
+        """Activations that are no longer running have left their loops."""
+        kept = 0
+        while kept < min(len(frames), len(self._current)) and frames[kept].activation == self._current[kept]:
+            kept += 1
+        for key in reversed(self._current[kept:]):
+            state = self._activations.pop(key, None)
+            if state is not None:
+                yield from _ended(state.rounds, 0)
+
+    def _move(self, frame: Frame, child: int, busy: bool) -> Iterator[Turn]:
+        state = self._activations.setdefault(frame.activation, _Activation())
+        around = loops(frame.code, frame.instruction)
+        common = 0
+        while common < min(len(around), len(state.rounds)) and around[common] == state.rounds[common].loop:
+            common += 1
+        turned = self._turned(state, frame, child, common)
+        if turned is None:
+            yield from _ended(state.rounds, common)
+        else:
+            yield from _ended(state.rounds, turned + 1)
+            entry = state.rounds[turned]
+            yield Turn(entry.loop, entry.number, entry.round, False, False)
+            entry.round += 1
+            yield Turn(entry.loop, entry.number, entry.round, True, False)
+            state.busy = False
+        for loop in around[len(state.rounds) :]:
+            entry = Round(loop, next(self._numbers))
+            state.rounds.append(entry)
+            state.busy = False
+            yield Turn(loop, entry.number, 0, True, False)
+        state.instruction, state.child = frame.instruction, child
+        state.counters = frame.counters or (state.counters if turned is None else ())
+        state.busy = state.busy or busy
+
+    def _turned(self, state: _Activation, frame: Frame, child: int, common: int) -> int | None:
+        """The index of the loop that went round since the last visit, if one did."""
+        if not common:
+            return None
+        pairs = zip(frame.counters, state.counters, strict=False)
+        changed = next((index for index, (new, old) in enumerate(pairs) if new != old and index < common), None)
+        if changed is not None:
+            return changed
+        if frame.instruction < state.instruction:
+            return common - 1
+        again = frame.instruction == state.instruction and child != state.child and state.busy
+        return common - 1 if again else None
+
+
+def _ended(rounds: list[Round], keep: int) -> Iterator[Turn]:
+    while len(rounds) > keep:
+        entry = rounds.pop()
+        yield Turn(entry.loop, entry.number, entry.round, False, True)

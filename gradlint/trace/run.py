@@ -1,0 +1,113 @@
+"""One traced run from start to end: launch, watch, judge, report, leave with the right exit code."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+from gradlint import checker, config
+from gradlint.finding import Finding
+from gradlint.source.files import SettingsFor
+from gradlint.trace import frames, launch, probes, source
+from gradlint.trace.assemble import Assembler
+from gradlint.trace.confirm import confirm
+from gradlint.trace.findings import Selected, findings
+from gradlint.trace.report import Report, write
+from gradlint.trace.session import Session
+
+
+def run(words: Sequence[str], options: dict[str, Any]) -> int:
+    """Run the program and report; gives the exit code."""
+    program = launch.module(options["module"], words) if options["module"] else launch.script(words[0], words[1:])
+    settings_for = _settings_finder(options)
+    source.begin()
+    with _report_stream(options) as stream:
+        session = Session(options["level"], steps=options["steps"])
+        session.timeline.wanted = options["html"] is not None
+        probes.install(session)
+        session.start()
+        home = os.getpid(), os.getcwd()
+        ending = launch.run(program)
+        session.close()
+        if os.getpid() != home[0]:
+            return ending.code  # a process that the program forked came out here
+        os.chdir(home[1])
+        fails = _report(session, program, ending, settings_for, options, stream)
+    if ending.signal is not None:
+        _leave_by(ending.signal)
+    return ending.code or int(fails)
+
+
+def _settings_finder(options: dict[str, Any]) -> SettingsFor:
+    selection = config.Selection(_codes(options["select"]) or None, (), _codes(options["ignore"]))
+    values = {"fail_on": config.parse_threshold(options["fail_on"])} if options["fail_on"] else {}
+    return config.settings_finder(lambda settings: settings.overridden(selection, (), values))
+
+
+def _codes(words: Sequence[str]) -> tuple[str, ...]:
+    return config.parse_codes([code.strip().upper() for word in words for code in word.split(",") if code.strip()])
+
+
+@contextlib.contextmanager
+def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
+    """Where the report goes. JSON takes standard output for itself: the program's own goes to standard error."""
+    if options["output_file"] is not None:
+        with options["output_file"].open("w", encoding="utf-8") as stream:
+            yield stream
+    elif options["output_format"] == "json":
+        sys.stdout.flush()
+        with os.fdopen(os.dup(1), "w", encoding="utf-8") as stream:
+            os.dup2(2, 1)
+            yield stream
+    else:
+        yield sys.stderr
+
+
+def _report(
+    session: Session,
+    program: launch.Program,
+    ending: launch.Ending,
+    settings_for: SettingsFor,
+    options: dict[str, Any],
+    stream: TextIO,
+) -> bool:
+    """Write the report; gives whether a finding is bad enough to fail."""
+    settings = settings_for(pathlib.Path.cwd())
+    assembler = Assembler(session, program.name)
+    tape = assembler.run(ending.raised)
+    told = findings(
+        tape, assembler.steps, Selected(lambda code, path: settings.reports(code, pathlib.Path(path).absolute()), _text)
+    )
+    found = [each.finding for each in told]
+    confirmations = confirm(_static(settings_for), found, tape) if options["confirm"] else []
+    write(Report(tape, tuple(told), session, ending, assembler.steps, tuple(confirmations)), options, stream)
+    return bool(settings.fails(found))
+
+
+def _static(settings_for: SettingsFor) -> Sequence[Finding]:
+    """What `gradlint check` says of the files that ran."""
+    files = [pathlib.Path(source.shown(file)) for file in frames.users_files()]
+    return checker.check(files, settings_for, jobs=1, given={}).findings
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _leave_by(number: int) -> None:
+    """Leave as Python does after a signal that nothing handled, so that whoever started us sees it."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -1,0 +1,428 @@
+"""One traced run: what has been noted so far, how closely the program is watched at this moment, and why."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Literal, TypeVar
+
+import torch
+
+from gradlint.tape import Kind
+from gradlint.trace.frames import Frame, Place, here, is_users, nearest
+from gradlint.trace.memory import Memory
+from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
+from gradlint.trace.recorder import Recorder
+from gradlint.trace.records import Held, Note, Op, serial
+from gradlint.trace.source import counters
+
+Level = Literal["auto", "watch", "record"]
+Result = TypeVar("Result")
+_DISTRIBUTIONS = os.path.join("torch", "distributions", "")
+_MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
+_MOST_NOTES = 20_000
+_LASTING = frozenset(
+    {"backward", "zero", "clip", "step", "unscale", "update", "scheduler", "train", "kept", "fact", "module"}
+)
+
+
+class Stop(SystemExit):
+    """The run has taken the optimizer steps it was asked for."""
+
+
+@dataclass(eq=False, slots=True)
+class Stepper:
+    """An optimizer, a scaler or a scheduler: what a report needs once the object itself is gone."""
+
+    cls: str
+    place: Place
+    name: str = ""
+    held: list[Held] = field(default_factory=list)
+    frozen: set[int] = field(default_factory=set)
+    optimizer: Stepper | None = None
+    enabled: bool | None = True
+    device: str = ""
+    starved: frozenset[int] = frozenset()
+    steps: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Timeline:
+    """Gradient norms by parameter, one column a step; filled only where a picture is asked for."""
+
+    wanted: bool = False
+    norms: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    losses: list[tuple[int, float]] = field(default_factory=list)
+
+
+class Session:
+    """What is known of the running program. Made once; the probes and the recorder write into it."""
+
+    def __init__(self, level: Level = "auto", *, first: int = 3, steps: int | None = None) -> None:
+        self.level, self.first, self.limit = level, first, steps
+        self.step = 0
+        self.quiet = False
+        self.recording = level != "watch"
+        self.memory = Memory()
+        self.notes: list[Note] = []
+        self.steppers: dict[int, tuple[weakref.ref[Any], Stepper]] = {}
+        self.modules: list[weakref.ref[torch.nn.Module]] = []
+        self.grad_off: Place = ()
+        self.inference_at: Place = ()
+        self.samples = False  # grad mode is off inside a distribution's `sample()`
+        self.autocast: str | None = None
+        self.faults: list[str] = []
+        self.blind: dict[str, None] = {}
+        self.timeline = Timeline()
+        self.scaler: Stepper | None = None
+        self.compiled = False
+        self.again = first
+        self._sinks: set[object] = set()
+        self.pid = os.getpid()
+        self._is_on = False
+        self.depth = 0
+        self.stepping = False
+        self.scaler_stepped = False
+        self.ended_by = ""
+        self.named_at = (0, 0)
+        self.in_train = self.in_apply = self.scheduling = False
+        self.without_cuda = False
+        self.sums = 0
+        self._without_step = 0
+        self.calling = False
+        self.before_compiling: list[Callable[[], None]] = []
+        self._parts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[str, ...]]] = {}
+        self.on_loss: list[Callable[[torch.Tensor, Op], None]] = []
+        self.on_step: list[Callable[[], None]] = []
+        self.scaled: dict[int, Op] = {}
+        self._leaves: dict[Held, Op] = {}
+        self._undo: list[Callable[[], None]] = []
+        self.blind.update(dict.fromkeys(lacking()))
+        self.recorder = Recorder(self)
+
+    # --- switching on and off
+
+    def start(self) -> None:
+        """Begin to watch, in this thread."""
+        enter_mode(self.recorder)
+        self._is_on = True
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        """A forked process (a DataLoader worker) has its own report, which is none."""
+        self.quiet = True
+
+    def close(self) -> None:
+        """Stop watching and undo what the probes replaced."""
+        self.quiet = True
+        if self.compiled:
+            torch.compiler.set_stance("default")
+        if top_mode() is self.recorder:
+            pop_mode()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+
+    def replace(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Put `wrap(original)` in the place of `owner.name` until the session is closed."""
+        own = vars(owner)[name]
+        original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
+        made: Any = functools.wraps(original)(wrap(original))
+        setattr(owner, name, type(own)(made) if isinstance(own, (staticmethod, classmethod)) else made)
+        self._undo.append(lambda: setattr(owner, name, own))
+
+    def add(self, owner: Any, name: str, made: Any) -> None:
+        """Put an attribute where there was none until the session is closed."""
+        setattr(owner, name, made)
+        self._undo.append(lambda: delattr(owner, name))
+
+    def paused(self) -> _Pause:
+        """The recorder is off: inside a backward pass or an optimizer step. Left in place below other modes."""
+        return _Pause(self)
+
+    def guarded(self, function: Callable[..., Result], *args: Any) -> Result | None:
+        """Call our own code so that a fault in it is counted and never reaches the program."""
+        try:
+            return function(*args)
+        except Exception as error:
+            self.faults.append(f"{getattr(function, '__qualname__', function)}: {type(error).__name__}: {error}")
+            return None
+
+    # --- notes
+
+    def note(self, kind: str, place: Place, **facts: Any) -> Note:
+        """Write down that something happened."""
+        note = Note(kind, place, self.step, facts=facts)
+        if threading.current_thread() is not threading.main_thread():
+            self.blind["several threads train: what they do is recorded in the order in which it happened"] = None
+        self.notes.append(note)
+        if len(self.notes) > _MOST_NOTES:
+            self._forget_the_middle()
+        return note
+
+    def happened(self, kind: str, **facts: Any) -> Note:
+        """A note at the user's line, with the counters of the loops around it."""
+        return self.note(kind, tuple(map(_counted, nearest())), **facts)
+
+    def _forget_the_middle(self) -> None:
+        """Keep the beginning and the end of a long run, cut between two optimizer steps."""
+        steps = sorted({note.step for note in self.notes})
+        kept = {*steps[: len(steps) // 4], *steps[-len(steps) // 4 :]}
+        self.notes = [note for note in self.notes if note.step in kept]
+
+    # --- what the probes report
+
+    def grad_mode_changed(self, enabled: bool, inference: bool = False) -> None:
+        """Grad mode went on or off, by a context manager, a decorator or a call."""
+        place = self.switch()
+        if not enabled:
+            self.grad_off = place
+        self.samples = not enabled and _in_distributions()
+        if inference:
+            self.inference_at = () if enabled else place
+        self.note("gradmode", place, enabled=enabled, inference=inference)
+        if enabled:
+            self.grad_off = ()
+
+    def leaf(self, held: Held) -> Op:
+        """The record of a parameter as a leaf of a graph."""
+        if held not in self._leaves:
+            self._leaves[held] = Op(
+                "parameter", Kind.PARAMETER, (), held.place, next(serial), self.step, True, held=held
+            )
+        return self._leaves[held]
+
+    def switch(self) -> Place:
+        """Where a mode was entered or left."""
+        return _switch()
+
+    def part(self, module: torch.nn.Module) -> tuple[str, ...]:
+        """The path of a module from the outermost one that holds it."""
+        entry = self._parts.get(id(module))
+        if entry is not None and entry[0]() is module:
+            return entry[1]
+        return (_variable(module) or type(module).__name__,)
+
+    def first_parameter(self, module: torch.nn.Module) -> tuple[Held, int] | None:
+        """A parameter of a module, and how deep it lies in it: says later, by its name, where the module is."""
+        found = next(module.named_parameters(), None)
+        return None if found is None else (self.memory.held(found[1]), found[0].count(".") + 1)
+
+    def gradient_dropped(self, parameter: torch.Tensor) -> None:
+        """`p.grad = None`."""
+        held = self.memory.held(parameter)
+        last = self.notes[-1] if self.notes else None
+        place = here()
+        if last is not None and last.kind == "zero" and last.facts["stepper"] is None and last.place == place:
+            last.facts["held"].append(held)
+        else:
+            self.note("zero", place, stepper=None, held=[held])
+
+    def gradient_read(self, op: Op, place: Place) -> None:
+        """`p.grad` was read."""
+        last = self.notes[-1] if self.notes else None
+        if last is not None and last.kind == "read" and last.place == place:
+            last.facts["ops"].append(op)
+        else:
+            self.note("read", place, ops=[op])
+
+    def stepped(self, stepper: Stepper) -> None:
+        """An optimizer has stepped: time goes on, and with it how closely we look."""
+        self.step += 1
+        stepper.steps += 1
+        for each in self.on_step:
+            each()
+        self.memory.forget_step()
+        self.scaled.clear()
+        self.again = max(0, self.again - 1)
+        self._without_step = 0
+        self._look(self.again > 0)
+        if not self.recording:
+            self._thin_out()
+
+    def _look(self, closely: bool) -> None:
+        if self.level == "auto" and closely != self.recording:
+            self.recording = closely
+            if self.compiled:
+                self._switch(closely)
+
+    def meet_compiler(self) -> None:
+        """The program compiles something."""
+        if not self.compiled:
+            self.compiled = True
+            self.blind["compiled code runs eagerly while it is recorded, and is not seen while it is only watched"] = (
+                None
+            )
+            for undo in self.before_compiling:
+                undo()
+            self._switch(self.recording)
+
+    def _switch(self, on: bool) -> None:
+        """With a compiler in play, take the recorder off altogether where it does not record."""
+        torch.compiler.set_stance("force_eager" if on else "default")
+        if on and not self._is_on:
+            enter_mode(self.recorder)
+        elif not on and top_mode() is self.recorder:
+            pop_mode()
+        self._is_on = on
+
+    @contextlib.contextmanager
+    def also_here(self) -> Iterator[None]:
+        """The recorder is on in this thread, too."""
+        watches = self._is_on and not self.quiet
+        if watches:
+            enter_mode(self.recorder)
+        try:
+            yield
+        finally:
+            if watches and top_mode() is self.recorder:
+                pop_mode()
+
+    def look_again(self) -> None:
+        """Something is new: record the next steps in full."""
+        self.again = self.first
+        self._look(True)
+
+    def seen_sink(self, place: Place) -> None:
+        """A backward at a line where there was none before is worth a closer look."""
+        key = (place[0].code, place[0].instruction) if place else None
+        self._without_step += 1
+        if key not in self._sinks:
+            self._sinks.add(key)
+            self.look_again()
+        elif self._without_step > _MOST_WITHOUT_STEP:
+            self._look(False)
+
+    def _thin_out(self) -> None:
+        """In watch, details of steps that went well are dropped."""
+        for index in range(len(self.notes) - 1, -1, -1):
+            if self.notes[index].step < self.step - 1:
+                self.notes[index + 1 :] = [
+                    note for note in self.notes[index + 1 :] if note.step >= self.step or note.kind in _LASTING
+                ]
+                return
+
+    def name_parameters(self) -> None:
+        """Give each parameter the path by which the program reaches it, while its module is alive."""
+        unnamed = [parameter for parameter, held in self.memory.parameters() if not held.path]
+        if not unnamed or self.named_at == (len(unnamed), len(self.modules)):
+            return
+        modules = [module for reference in self.modules if (module := reference()) is not None]
+        inner = {id(child) for module in modules for child in module._modules.values()}
+        roots = [(_variable(module) or type(module).__name__, module) for module in modules if id(module) not in inner]
+        for root, module in roots:
+            for name, part in module.named_modules():
+                self._parts[id(part)] = (weakref.ref(part), (root, *filter(None, name.split("."))))
+        for parameter, path in _paths(roots):
+            held = self.memory.held(parameter)
+            held.path = held.path or path
+        left = sum(not held.path for _, held in self.memory.parameters())
+        self.named_at = (left, len(self.modules))
+
+    def stepper(self, thing: Any, cls: str = "") -> Stepper:
+        """The record of an optimizer, scaler or scheduler; made where it is first seen."""
+        entry = self.steppers.get(id(thing))
+        if entry is not None and entry[0]() is thing:
+            return entry[1]
+        made = Stepper(cls or type(thing).__name__, nearest())
+        self.steppers[id(thing)] = (weakref.ref(thing), made)
+        return made
+
+
+class _Pause:
+    """Takes the recorder off the stack of modes where it is on top, and silences it where it is not."""
+
+    __slots__ = ("_on_top", "_session", "_was")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        session = self._session
+        session.depth += 1
+        self._was = session.quiet
+        self._on_top = top_mode() is session.recorder
+        if self._on_top:
+            pop_mode()
+        else:
+            session.quiet = True
+
+    def __exit__(self, *_: object) -> None:
+        session = self._session
+        session.depth -= 1
+        if self._on_top:
+            enter_mode(session.recorder)
+        session.quiet = self._was
+
+
+def _paths(roots: list[tuple[str, torch.nn.Module]]) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
+    for root, module in roots:
+        for name, parameter in module.named_parameters():
+            yield parameter, (root, *name.split("."))
+
+
+def _variable(thing: object) -> str:
+    """The name that a frame of the user's has for an object."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code):
+            for name, value in frame.f_locals.items():
+                if value is thing and name != "self":
+                    return name
+                held = getattr(value, "__dict__", None) if name == "self" else None
+                if held is not None:
+                    found = next((key for key, item in list(held.items()) if item is thing), "")
+                    if found:
+                        return found
+        frame = frame.f_back
+    return ""
+
+
+def _in_distributions() -> bool:
+    """Whether a distribution of torch's runs, called by the program: its `sample()` turns grad mode off for itself."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code):
+        if _DISTRIBUTIONS in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _counted(frame: Frame) -> Frame:
+    """The frame with the values of the counters of its loops, where these are plain numbers or names."""
+    names = counters(frame.code, frame.instruction)
+    if not names:
+        return frame
+    running: FrameType | None = sys._getframe(1)
+    while running is not None and running.f_code is not frame.code:
+        running = running.f_back
+    if running is None:
+        return frame
+    values = running.f_locals
+    return frame._replace(counters=tuple(_plain(values.get(name)) for name in names))
+
+
+def _plain(value: object) -> int:
+    return hash(value) if isinstance(value, (int, str)) else 0
+
+
+def _switch() -> Place:
+    """Where grad mode was switched: the user's line, or the function that a decorator of torch's wraps."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "decorate_context" and code.co_filename.endswith("_contextlib.py"):
+            wrapped = frame.f_locals.get("func")
+            inner = getattr(wrapped, "__code__", None)
+            return (Frame(0, inner, -1), *nearest()) if inner is not None and is_users(inner) else nearest()
+        if is_users(code):
+            break
+        frame = frame.f_back
+    return nearest()

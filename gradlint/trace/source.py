@@ -1,0 +1,281 @@
+"""What stands in the source at an instruction: its span, its text, the name it is bound to, and the loops around it."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import linecache
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+
+from gradlint.finding import Span
+from gradlint.library.losses import names_loss
+from gradlint.trace.frames import Frame
+
+_SHOWN = 72
+_FOR_ITER = dis.opmap["FOR_ITER"]
+_Loop = ast.For | ast.AsyncFor | ast.While
+_Position = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of the source: where, over what, and the names of its counters."""
+
+    path: str
+    line: int
+    column: int
+    over: str
+    names: tuple[str, ...]
+
+
+@dataclass(eq=False, slots=True)
+class _File:
+    """A source file: its lines, its bindings, and its loops by function."""
+
+    lines: list[str]
+    names: dict[_Position, str] = field(default_factory=dict)
+    functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
+    contexts: dict[_Position, str] = field(default_factory=dict)
+
+
+def shown(path: str) -> str:
+    """The path as a report shows it: relative to where the run began, where it lies below."""
+    relative = os.path.relpath(path, _began)
+    return path if relative.startswith("..") else relative
+
+
+def begin() -> None:
+    """Paths are shown from the folder that the process is in now."""
+    global _began
+    _began = os.getcwd()
+
+
+_began = os.getcwd()
+
+
+@functools.cache
+def _file(path: str) -> _File:
+    lines = linecache.getlines(path)
+    found = _File(lines)
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return found
+    found.functions[1, "<module>"] = tree
+    for node in ast.walk(tree):
+        _index(found, node)
+    return found
+
+
+def _index(found: _File, node: ast.AST) -> None:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found.functions[first, node.name] = node
+            for decorator in node.decorator_list:
+                found.contexts[extent(decorator)] = "decorator"
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+            found.names[extent(value)] = ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
+        case ast.AugAssign(target=target):
+            found.names[extent(node)] = ast.unparse(target)
+        case ast.With() | ast.AsyncWith():
+            for item in node.items:
+                found.contexts[extent(item.context_expr)] = "with"
+
+
+def extent(node: ast.AST) -> _Position:
+    """Line, column, end line and end column of a node; columns in bytes from 0."""
+    end_line, end_column = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), end_line, end_column)
+
+
+@functools.lru_cache(maxsize=4096)
+def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
+    return tuple(code.co_positions())
+
+
+def position(frame: Frame) -> _Position:
+    """Line, column, end line, end column of what the frame was executing; columns in bytes from 0."""
+    code = frame.code
+    if frame.instruction < 0:
+        return (code.co_firstlineno, 0, code.co_firstlineno, 0)
+    line, end_line, column, end_column = _positions(code)[frame.instruction // 2]
+    line = line or code.co_firstlineno
+    return (line, column or 0, end_line or line, end_column or column or 0)
+
+
+@functools.lru_cache(maxsize=65536)
+def span(code: CodeType, instruction: int) -> Span:
+    """Where that is, as a report says it."""
+    line, column, end_line, end_column = position(Frame(0, code, instruction))
+    lines = _file(code.co_filename).lines
+    if instruction < 0:
+        return _whole_line(code.co_filename, lines, line)
+    first, last = _characters(lines, line, column), _characters(lines, end_line, end_column)
+    return Span(shown(code.co_filename), line, first + 1, end_line, last + 1)
+
+
+def _whole_line(path: str, lines: Sequence[str], line: int) -> Span:
+    text = lines[line - 1].rstrip("\n") if line <= len(lines) else ""
+    start = len(text) - len(text.lstrip())
+    return Span(shown(path), line, start + 1, line, len(text) + 1)
+
+
+def _characters(lines: Sequence[str], line: int, column: int) -> int:
+    """A column in characters, given in bytes."""
+    if line > len(lines):
+        return column
+    text = lines[line - 1]
+    return column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
+
+
+@functools.lru_cache(maxsize=65536)
+def text(code: CodeType, instruction: int) -> str:
+    """The source of the expression, on one line and shortened."""
+    at = span(code, instruction)
+    lines = _file(code.co_filename).lines[at.line - 1 : at.end_line]
+    if not lines:
+        return ""
+    lines = list(lines)
+    lines[-1] = lines[-1][: at.end_column - 1]
+    lines[0] = lines[0][at.column - 1 :]
+    whole = " ".join(" ".join(lines).split())
+    return whole if len(whole) <= _SHOWN else whole[: _SHOWN - 3] + "..."
+
+
+def name(code: CodeType, instruction: int) -> str:
+    """The variable or attribute that the expression is bound to, or ''."""
+    return _file(code.co_filename).names.get(position(Frame(0, code, instruction)), "")
+
+
+def context(code: CodeType, instruction: int) -> str:
+    """`with`, `decorator`, or '' for a bare call."""
+    if instruction < 0:
+        return "decorator"
+    return _file(code.co_filename).contexts.get(position(Frame(0, code, instruction)), "")
+
+
+def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
+    """The decorator of a function that is spelt with one of `words`; else the line where the function begins."""
+    node = _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
+    for decorator in getattr(node, "decorator_list", ()):
+        if any(word in ast.unparse(decorator) for word in words):
+            line, column, end_line, end_column = extent(decorator)
+            return Span(shown(code.co_filename), line, column + 1, end_line, end_column + 1)
+    return span(code, -1)
+
+
+@functools.lru_cache(maxsize=65536)
+def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
+    """The loops of its own function around an instruction, outermost first."""
+    if code.co_name.startswith("<") and code.co_name != "<module>":
+        return ()
+    function = _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
+    if function is None:
+        return ()
+    at = position(Frame(0, code, instruction))
+    iterates = instruction >= 0 and code.co_code[instruction] == _FOR_ITER
+    return tuple(_loop(code.co_filename, loop) for loop in _around(function, at, iterates))
+
+
+def _around(node: ast.AST, at: _Position, iterates: bool) -> Iterator[_Loop]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(child, (ast.For, ast.AsyncFor, ast.While)):
+            header = child.test if isinstance(child, ast.While) else child.iter
+            inside = any(_contains(each, at) for each in child.body)
+            tests = isinstance(child, ast.While) and _contains(header, at)
+            if inside or tests or (iterates and at in (extent(header), extent(child))):
+                yield child
+        yield from _around(child, at, iterates)
+
+
+def _contains(node: ast.AST, at: _Position) -> bool:
+    line, column, end_line, end_column = extent(node)
+    return (line, column) <= at[:2] and at[2:] <= (end_line, end_column)
+
+
+def _loop(path: str, node: _Loop) -> Loop:
+    targets = () if isinstance(node, ast.While) else ast.walk(node.target)
+    names = tuple(each.id for each in targets if isinstance(each, ast.Name))
+    return Loop(path, node.lineno, node.col_offset, _over(node), names[:2])
+
+
+def _over(node: _Loop) -> str:
+    if isinstance(node, ast.While):
+        return "while"
+    counter = ast.unparse(node.target)
+    counts = ast.unparse(node.iter).startswith("range(")
+    nested = any(isinstance(inner, (ast.For, ast.While)) for inner in node.body)
+    if "epoch" in counter.lower() or (nested and counts):
+        return "epochs"
+    return "range" if counts else "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A condition, and the side of it that something stands on."""
+
+    at: Span
+    text: str
+    side: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
+    """The conditions on the way to an instruction, inside the innermost loop of its function, outermost first."""
+    function = _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
+    if function is None:
+        return ()
+    at = position(Frame(0, code, instruction))
+    nodes = list(_around(function, at, False))
+    return tuple(
+        _branch(code.co_filename, test, side) for test, side in _conditions(nodes[-1] if nodes else function, at)
+    )
+
+
+def _conditions(node: ast.AST, at: _Position) -> Iterator[tuple[ast.expr, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt | ast.ExceptHandler) or not _contains(child, at):
+            continue
+        if isinstance(child, ast.If):
+            holds = any(_contains(each, at) for each in child.body)
+            if holds or any(_contains(each, at) for each in child.orelse):
+                yield child.test, holds
+        yield from _conditions(child, at)
+
+
+def _branch(path: str, test: ast.expr, side: bool) -> Branch:
+    line, column, end_line, end_column = extent(test)
+    return Branch(Span(shown(path), line, column + 1, end_line, end_column + 1), ast.unparse(test), side)
+
+
+def counters(code: CodeType, instruction: int) -> tuple[str, ...]:
+    """The names of the counters of the loops around an instruction; asked for while the program runs, so kept by id."""
+    known = _counters.get((id(code), instruction))
+    if known is None:
+        known = tuple(name for loop in loops(code, instruction) for name in (loop.names[:1] or ("",)))
+        _counters[id(code), instruction] = known
+        _counted.append(code)
+    return known
+
+
+def loss_name(code: CodeType, instruction: int) -> str:
+    """The variable that the expression is bound to, where its name says that it is a loss, or ''; kept by id, too."""
+    known = _loss_names.get((id(code), instruction))
+    if known is None:
+        bound = name(code, instruction)
+        known = bound if names_loss(bound.rpartition(".")[2]) else ""
+        _loss_names[id(code), instruction] = known
+        _counted.append(code)
+    return known
+
+
+_loss_names: dict[tuple[int, int], str] = {}
+_counters: dict[tuple[int, int], tuple[str, ...]] = {}
+_counted: list[CodeType] = []
