@@ -1,0 +1,25 @@
+"""What tests share."""
+
+import io
+import sys
+
+import pytest
+from commandline import Ran, Run
+
+from gradlint.cli import main
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a gradlint command in this process."""
+
+    def run_command(*arguments: str, stdin: str | None = None) -> Ran:
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert isinstance(left.value.code, int)
+        return Ran(left.value.code, *capsys.readouterr())
+
+    return run_command

@@ -1,0 +1,129 @@
+"""Results kept from run to run: never others than without, and never in the way."""
+
+import os
+import pathlib
+
+import pytest
+from commandline import Ran, Run
+
+from gradlint import parallel
+
+TRAIN = """\
+import torch
+from helper import loss_of
+
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(8, 4, 2):
+    loss = loss_of(model(x))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+GOOD = "def loss_of(y):\n    return y.mean()\n"
+BAD = "def loss_of(y):\n    return y.detach().mean()\n"
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "helper.py").write_text(GOOD)
+    return tmp_path
+
+
+def _check(run: Run, *arguments: str) -> Ran:
+    return run("check", "--output-format", "concise", *arguments)
+
+
+def test_a_change_in_an_imported_file_is_seen(folder: pathlib.Path, run: Run) -> None:
+    assert _check(run, "train.py").code == 0
+    (folder / "helper.py").write_text(BAD)
+    changed = _check(run, "train.py")
+    assert changed.code == 1
+    assert changed.out == _check(run, "train.py", "--no-cache").out == _check(run, "train.py").out
+    (folder / "helper.py").write_text(GOOD)
+    assert _check(run, "train.py").code == 0
+
+
+def test_a_file_that_an_import_now_finds_is_seen(folder: pathlib.Path, run: Run) -> None:
+    (folder / "helper.py").unlink()
+    assert _check(run).code == 0
+    (folder / "helper.py").write_text(BAD)
+    assert _check(run).code == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1}', b"\xff\x00", b'{"/x.py": ["", [], [[["f"], 1]]]}'])
+def test_a_corrupt_cache_is_ignored(folder: pathlib.Path, run: Run, content: bytes) -> None:
+    (folder / "helper.py").write_text(BAD)
+    before = _check(run)
+    (kept,) = (folder / ".gradlint_cache").glob("*.json")
+    kept.write_bytes(content)
+    after = _check(run)
+    assert (after.code, after.out, after.err) == (before.code, before.out, before.err)
+
+
+def test_a_link_is_neither_followed_nor_removed(folder: pathlib.Path, run: Run) -> None:
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (folder / ".gradlint_cache").symlink_to(elsewhere)
+    assert _check(run, "train.py").code == 0
+    assert not list(elsewhere.iterdir())
+    assert run("clean").code == 2
+    assert elsewhere.is_dir()
+
+
+def test_the_cache_is_hidden_from_git_and_can_be_cleaned(folder: pathlib.Path, run: Run) -> None:
+    assert run("clean").out.startswith("Nothing kept")
+    _check(run)
+    assert (folder / ".gradlint_cache" / ".gitignore").read_text().endswith("*\n")
+    assert run("clean").code == 0
+    assert not (folder / ".gradlint_cache").exists()
+
+
+def test_what_gradlint_did_not_make_is_not_cleaned(folder: pathlib.Path, run: Run) -> None:
+    (folder / "mine").mkdir()
+    assert run("clean", "--cache-dir", "mine").code == 2
+    assert (folder / "mine").is_dir()
+
+
+def test_no_cache_leaves_nothing_behind(folder: pathlib.Path, run: Run) -> None:
+    _check(run, "--no-cache")
+    assert not (folder / ".gradlint_cache").exists()
+
+
+def test_findings_are_the_same_on_one_core_and_on_two_and_in_any_order(
+    folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "SIZE", 1)
+    (folder / "helper.py").write_text(BAD)
+    for name in ("a", "b", "c"):
+        (folder / name).mkdir()
+        (folder / name / "train.py").write_text(TRAIN)
+        (folder / name / "helper.py").write_text(BAD)
+    one = _check(run, "--jobs", "1", "--no-cache", "a", "b", "c", ".")
+    assert one.code == 1
+    assert one.out == _check(run, "--jobs", "2", "--no-cache", ".", "c", "a", "b").out
+    assert one.out == _check(run, "--jobs", "2", "c", "b", "a", ".").out == _check(run, "--jobs", "1").out
+
+
+def _dies(part: parallel.Batch, given: str) -> str:
+    if any(path.name == given for path in part):
+        os._exit(1)
+    return " ".join(path.name for path in part)
+
+
+def test_a_process_that_dies_costs_only_the_file_that_killed_it() -> None:
+    parts = [tuple(pathlib.Path(name) for name in names) for names in (("a", "b", "c"), ("d", "e"))]
+    work = parallel.Work(_dies, lambda part: "b")
+    results = {path.name: result for part, result in parallel.spread(work, parts, 2) for path in part}
+    assert results.pop("b") is None
+    assert set(results) == {"a", "c", "d", "e"}
+    assert None not in results.values()
+
+
+def test_batches_keep_folders_together_and_do_not_depend_on_the_order() -> None:
+    paths = [pathlib.Path(folder) / f"{number}.py" for folder in "ab" for number in range(3)]
+    sizes = dict.fromkeys(paths, parallel.SIZE // 2)
+    assert parallel.batches(sizes) == [tuple(paths[:3]), tuple(paths[3:])]
+    assert parallel.batches(dict(reversed(sizes.items()))) == parallel.batches(sizes)

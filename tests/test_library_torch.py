@@ -1,0 +1,629 @@
+"""What the interpreter knows of torch beyond its operations, held against torch; and of the frameworks around it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+
+from gradlint import tape
+from gradlint.analysis import tapes_of
+from gradlint.tape import Cut, Tape, Value
+
+SETUP = """
+import numpy as np
+import torch
+from torch import nn
+from torch import distributions as D
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+torch.manual_seed(0)
+model = nn.Linear(4, 4)
+frozen = nn.Embedding(6, 4).requires_grad_(False)
+plain = nn.Linear(4, 4).requires_grad_(False)
+x = torch.randn(3, 4)
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        largest = x.argmax()
+        ctx.mark_non_differentiable(largest)
+        return x * factor, largest
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        return 2 * grad, None
+
+
+class Late(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Squashed(D.Normal):
+    def log_prob(self, value):
+        return super().log_prob(value).tanh()
+
+
+def filled(number):
+    made = np.zeros(1)
+    made[0] = number
+    return made
+
+
+@torch.compile(disable=True)
+def compiled(x):
+    return model(x)
+
+"""
+
+CONNECTED = {
+    "rsample": "D.Normal(model(x), 1.0).rsample().sum()",
+    "log_prob of a sample": "(d := D.Categorical(logits=model(x))).log_prob(d.sample()).sum()",
+    "entropy": "D.Bernoulli(logits=model(x)).entropy().sum()",
+    "independent": "D.Independent(D.Normal(model(x), torch.ones(4)), 1).rsample().sum()",
+    "transformed": "D.TransformedDistribution(D.Normal(model(x), 1.0), [D.TanhTransform()]).rsample().sum()",
+    "mixture": "D.MixtureSameFamily(D.Categorical(logits=model(x)), D.Normal(x, 1.0)).log_prob(x[:, 0])[0]",
+    "divergence": "D.kl_divergence(D.Normal(model(x), 1.0), D.Normal(x, 1.0)).sum()",
+    "stddev": "D.Normal(x, model(x).exp()).stddev.sum()",
+    "own distribution": "Squashed(model(x), 1.0).log_prob(x).sum()",
+    "checkpoint of something with gradient": "checkpoint(model, model(x), use_reentrant=True).sum()",
+    "checkpoint without reentrance": "checkpoint(model, frozen(torch.tensor([1, 2])), use_reentrant=False).sum()",
+    "last segment": "checkpoint_sequential(nn.Sequential(plain, model), 2, x, use_reentrant=True).sum()",
+    "function": "Double.apply(model(x), 2.0)[0].sum()",
+    "function with a context set up late": "Late.apply(model(x)).sum()",
+    "compiled": "compiled(x).sum()",
+    "vmap": "torch.func.vmap(model)(x).sum()",
+    "gradient of a function": "torch.func.grad(lambda y: (y ** 2).sum())(model(x)).sum()",
+    "functional_call": "torch.func.functional_call(plain, dict(model.named_parameters()), (x,)).sum()",
+    "packed": "nn.utils.rnn.pack_padded_sequence(model(x)[None], [3], batch_first=True).data.sum()",
+    "padded again": "nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([model(x)]))[0].sum()",
+    "padded": "nn.utils.rnn.pad_sequence([model(x), x]).sum()",
+    "parameters as a vector": "nn.utils.parameters_to_vector(model.parameters()).sum()",
+    "spectral norm": "nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))(x).sum()",
+    "data parallel": "nn.DataParallel(model)(x).sum()",
+    "scaled": "torch.amp.GradScaler('cpu').scale(model(x).sum())",
+    "autocast": "torch.autocast('cpu')(lambda y: model(y).sum())(x)",
+}
+CUT = {
+    "sample": ("D.Normal(model(x), 1.0).sample().sum()", Cut.NON_DIFFERENTIABLE),
+    "sample of several": ("D.Independent(D.Normal(model(x), torch.ones(4)), 1).sample().sum()", Cut.NON_DIFFERENTIABLE),
+    "mode": ("D.Categorical(logits=model(x)).mode.float().sum()", Cut.NON_DIFFERENTIABLE),
+    "reentrant checkpoint": (
+        "checkpoint(model, frozen(torch.tensor([1, 2])), use_reentrant=True).sum()",
+        Cut.CHECKPOINT,
+    ),
+    "default checkpoint": ("checkpoint(model, x).sum()", Cut.CHECKPOINT),
+    "marked output": ("Double.apply(model(x), 2.0)[1].float().sum()", Cut.NON_DIFFERENTIABLE),
+    "array": ("torch.as_tensor(np.mean(model(x).detach().numpy() ** 2))", Cut.DETACH),
+    "array by an index": (
+        "torch.from_numpy(np.arange(12.0)[torch.argsort(model(x).flatten()).numpy()]).sum()",
+        Cut.NON_DIFFERENTIABLE,
+    ),
+    "comparison of arrays": ("torch.tensor(float((model(x).detach().numpy() > 0).mean()))", Cut.DETACH),
+    "array method": ("torch.from_numpy(model(x).detach().cpu().numpy().clip(0, 1).T.copy()).sum()", Cut.DETACH),
+    "array filled": ("torch.from_numpy(filled(model(x).sum().item())).sum()", Cut.COPY),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def tapes(folder: Path, text: str) -> list[Tape]:
+    """The tapes of every entry of a program."""
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(text))
+    return cast("list[Tape]", list(tapes_of(path)))
+
+
+def only(folder: Path, text: str) -> Tape:
+    """The one path through the first entry of a program."""
+    found = tapes(folder, text)
+    assert [one.entry for one in found].count(found[0].entry) == 1
+    return found[0]
+
+
+def loss_of(one: Tape) -> Value:
+    """What the last backward of a tape is asked of."""
+    return list(one.backwards())[-1].value
+
+
+def facts(one: Tape, what: str) -> Iterator[tape.Fact]:
+    return (event for event in one.events if isinstance(event, tape.Fact) and event.what == what)
+
+
+def kinds(one: Tape) -> list[str]:
+    """The events of a tape that a training step is made of."""
+    shown = (tape.ZeroGrad, tape.Backward, tape.Clip, tape.Unscale, tape.OptimizerStep, tape.ScalerUpdate)
+    return [type(event).__name__ for event in one.events if isinstance(event, shown)]
+
+
+def torch_says(expression: str) -> bool:
+    """Whether the value of an expression requires grad when torch runs it."""
+    names: dict[str, Any] = {}
+    exec(SETUP, names)
+    return bool(eval(expression, names).requires_grad)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", CONNECTED.values(), ids=CONNECTED.keys())
+def test_what_carries_a_gradient_in_torch_does_so_on_the_tape(tmp_path: Path, expression: str) -> None:
+    assert torch_says(expression)
+    assert loss_of(only(tmp_path, f"{SETUP}loss = {expression}\nloss.backward()\n")).requires_grad
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("expression", "cut"), CUT.values(), ids=CUT.keys())
+def test_what_carries_none_in_torch_is_cut_on_the_tape_for_that_reason(
+    tmp_path: Path, expression: str, cut: Cut
+) -> None:
+    assert not torch_says(expression)
+    loss = loss_of(only(tmp_path, f"{SETUP}loss = {expression}\nloss.backward()\n"))
+    assert not loss.requires_grad
+    assert {found.cut for found in tape.cuts(loss)} - {Cut.FROZEN} == {cut}
+
+
+def test_a_discrete_distribution_refuses_rsample_as_torch_does(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError):
+        torch.distributions.Categorical(logits=torch.zeros(2)).rsample()
+    one = only(tmp_path, f"{SETUP}D.Categorical(logits=model(x)).rsample()\nmodel(x).sum().backward()\n")
+    assert not list(one.backwards())
+
+
+def test_a_write_to_an_array_is_a_write_to_its_tensor_that_autograd_does_not_see(tmp_path: Path) -> None:
+    one = only(tmp_path, f"{SETUP}y = model(x).exp()\na = y.detach().numpy()\na[0] = 3.0\ny.sum().backward()\n")
+    (write,) = (event.write for event in one.events if isinstance(event, tape.InPlace))
+    assert not write.counted
+    storages = {id(value.storage) for value in tape.graph(loss_of(one)) if value.op == "torch.Tensor.exp"}
+    assert storages == {id(event.after.storage) for event in one.events if isinstance(event, tape.InPlace)}
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    one = only(tmp_path, f"{SETUP}if np.sqrt(4) == 2.0 and np.pi > 3:\n    model(x).sum().backward()\n")
+    assert not one.decisions
+    assert len(list(one.backwards())) == 1
+
+
+# mixed precision
+
+AMP = """
+import torch
+
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+def test_a_scaled_step_is_told_with_its_scaler(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        AMP
+        + """
+scaler = torch.amp.GradScaler("cuda")
+scaler.scale(model(torch.randn(3, 4)).sum()).backward()
+scaler.unscale_(optimizer)
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+scaler.step(optimizer)
+scaler.update()
+optimizer.zero_grad()
+""",
+    )
+    assert kinds(one) == ["Backward", "Unscale", "Clip", "OptimizerStep", "ScalerUpdate", "ZeroGrad"]
+    steps = [event for event in one.events if isinstance(event, tape.OptimizerStep | tape.Backward)]
+    assert [event.scaler.name for event in steps if event.scaler] == ["scaler", "scaler"]
+    (clip,) = (event for event in one.events if isinstance(event, tape.Clip))
+    assert clip.parameters
+    assert all(value.parameter is not None for value in clip.parameters)
+
+
+def test_a_disabled_scaler_scales_nothing(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        AMP
+        + """
+scaler = torch.amp.GradScaler("cuda", enabled=False)
+scaler.scale(model(torch.randn(3, 4)).sum()).backward()
+""",
+    )
+    assert [event.scaler for event in one.backwards()] == [None]
+
+
+def test_autocast_names_its_device_as_this_path_chose_it(tmp_path: Path) -> None:
+    found = tapes(
+        tmp_path,
+        AMP
+        + """
+device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
+with torch.autocast(device.type):
+    loss = model(torch.randn(3, 4, device=device)).sum()
+with torch.cuda.amp.autocast(enabled=False):
+    loss.backward()
+""",
+    )
+    assert [[fact.detail for fact in facts(one, "amp")] for one in found] == [
+        ["torch.amp.GradScaler device=cuda enabled=true", "torch.autocast device=cuda enabled=default",
+         "torch.cuda.amp.autocast device=cuda enabled=false"],
+        ["torch.amp.GradScaler device=cpu enabled=false", "torch.autocast device=cpu enabled=default",
+         "torch.cuda.amp.autocast device=cuda enabled=false"],
+    ]  # fmt: skip
+    assert [[fact.detail for fact in facts(one, "device")] for one in found] == [["cuda"], ["cpu"]]
+    regions = [event for event in found[0].events if isinstance(event, tape.Autocast)]
+    assert [(event.device, event.enabled, event.entered) for event in regions] == [
+        ("cuda", True, True), ("cuda", True, False), ("cuda", False, True), ("cuda", False, False),
+    ]  # fmt: skip
+    assert loss_of(found[0]).autocast == "cuda"
+
+
+def test_what_decides_whether_autocast_is_enabled_is_named(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import torch
+
+def train(model, x, device):
+    with torch.autocast(device.type, enabled=device.type == "cuda"):
+        loss = model(x)
+    loss.backward()
+""",
+    )
+    assert [fact.detail for fact in facts(one, "amp")] == [
+        "torch.autocast device=unknown enabled=unknown by=device.type"
+    ]
+
+
+def test_a_decorated_function_enters_autocast_at_each_call(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        AMP
+        + """
+@torch.autocast("cpu")
+def loss(x):
+    return model(x).sum()
+
+for _ in range(2):
+    loss(torch.randn(3, 4)).backward()
+""",
+    )
+    entered = [event.entered for event in one.events if isinstance(event, tape.Autocast)]
+    assert entered == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("statement", "detail"),
+    [
+        ("torch.autocast('cpu')", "torch.autocast"),
+        ("with torch.no_grad() and torch.autocast('cpu'): pass", "torch.no_grad"),
+    ],
+)
+def test_a_context_that_is_not_entered_is_a_fact(tmp_path: Path, statement: str, detail: str) -> None:
+    one = only(tmp_path, f"{AMP}{statement}\nmodel(torch.randn(3, 4)).sum().backward()\n")
+    assert [fact.detail for fact in facts(one, "context-not-entered")] == [detail]
+
+
+# custom functions
+
+
+def test_what_a_custom_function_saves_stands_on_its_operation(tmp_path: Path) -> None:
+    one = only(tmp_path, f"{SETUP}y = model(x)\nDouble.apply(y, 2.0)[0].sum().backward()\n")
+    (made,) = (value for value in tape.graph(loss_of(one)) if value.op == "Double.apply")
+    assert [(saved.role, saved.value.name) for saved in made.saves] == [("input", "y")]
+
+
+def test_misuse_of_custom_functions_is_told(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        SETUP
+        + """
+class Clamp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.kept = x
+        x.clamp_(min=0)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+y = Clamp.apply(model(x) + 1)
+Clamp()(y).sum().backward()
+""",
+    )
+    assert {fact.detail for fact in facts(one, "ctx-tensor")} == {"input"}
+    assert {fact.detail for fact in facts(one, "input-written")} == {"torch.Tensor.clamp_"}
+    assert [fact.text for fact in facts(one, "function-not-applied")] == ["Clamp()(y)"]
+
+
+def test_clipping_a_generator_that_was_used_up_is_told(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        SETUP
+        + "held = model.parameters()\nlist(held)\nnn.utils.clip_grad_norm_(held, 1.0)\nmodel(x).sum().backward()\n",
+    )
+    assert [(event.exhausted, event.parameters) for event in one.events if isinstance(event, tape.Clip)] == [(True, ())]
+
+
+# ranks
+
+RANKS = ("no-sync", "ddp-forward", "ddp-module")
+
+
+def test_all_gather_cuts_and_the_differentiable_one_does_not(tmp_path: Path) -> None:
+    found = tapes(
+        tmp_path,
+        """
+import torch
+import torch.distributed as dist
+import torch.distributed.nn
+
+model = torch.nn.Linear(4, 2)
+
+def plain(x):
+    y = model(x)
+    parts = [torch.zeros_like(y) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, y)
+    torch.cat(parts).sum().backward()
+
+def kept(x):
+    torch.cat(torch.distributed.nn.all_gather(model(x))).sum().backward()
+
+def own_shard(x):
+    y = model(x)
+    parts = [torch.zeros_like(y) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, y)
+    parts[dist.get_rank()] = y
+    dist.all_reduce(y)
+    torch.cat(parts).sum().backward()
+""",
+    )
+    losses = {one.entry.rpartition(":")[2]: loss_of(one) for one in found}
+    assert {name: loss.requires_grad for name, loss in losses.items()} == {
+        "plain": False,
+        "kept": True,
+        "own_shard": True,
+    }
+    assert {cut.cut for cut in tape.cuts(losses["plain"])} == {Cut.COLLECTIVE}
+    assert [[fact.detail for fact in facts(one, "collective")] for one in found] == [[], [], ["all_reduce"]]
+
+
+def test_a_wrapper_computes_with_the_module_that_it_holds(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+model = DDP(torch.nn.Linear(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with model.no_sync():
+    model(torch.randn(3, 4)).sum().backward()
+model.module(torch.randn(3, 4)).sum().backward()
+optimizer.step()
+""",
+    )
+    (optimizer,) = one.optimizers()
+    assert all(
+        any(optimizer.holds(leaf.parameter) for leaf in tape.leaves(sink.value) if leaf.parameter)
+        for sink in one.backwards()
+    )
+    told = [event.what for event in one.events if isinstance(event, tape.Fact) and event.what in RANKS]
+    assert told == ["no-sync", "ddp-forward", "no-sync", "ddp-module"]
+
+
+# frameworks
+
+LIGHTNING = """
+import torch
+{imports}
+
+class Regression({base}):
+    def __init__(self, rate):
+        super().__init__()
+        self.save_hyperparameters()
+        self.net = torch.nn.Linear(4, 1)
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=self.hparams.rate)
+        return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1)]
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        loss = ((self.net(x) - y) ** 2).mean()
+        self.log("loss", loss)
+        return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "base"),
+    [
+        ("import lightning as L", "L.LightningModule"),
+        ("import pytorch_lightning as pl", "pl.LightningModule"),
+        ("from lightning.pytorch import LightningModule", "LightningModule"),
+        ("from pytorch_lightning.core.module import LightningModule", "LightningModule"),
+    ],
+)
+@pytest.mark.parametrize("result", ["loss", '{"loss": loss, "size": len(x)}'])
+def test_lightning_back_propagates_what_training_step_returns(
+    tmp_path: Path, imports: str, base: str, result: str
+) -> None:
+    one = only(tmp_path, LIGHTNING.format(imports=imports, base=base, result=result))
+    assert kinds(one)[:3] == ["ZeroGrad", "Backward", "OptimizerStep"]
+    sink = next(one.backwards())
+    assert (sink.sink, sink.by_framework, sink.value.requires_grad) == ("training_step", True, True)
+    (optimizer,) = one.optimizers()
+    assert all(optimizer.holds(leaf.parameter) for leaf in tape.leaves(sink.value) if leaf.parameter)
+
+
+def test_lightning_finds_no_gradient_in_a_detached_result(tmp_path: Path) -> None:
+    one = only(
+        tmp_path, LIGHTNING.format(imports="import lightning as L", base="L.LightningModule", result="loss.detach()")
+    )
+    assert not loss_of(one).requires_grad
+
+
+def test_lightning_leaves_manual_optimization_to_the_module(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import lightning as L
+import torch
+
+class Gan(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.maker, self.judge = torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.maker.parameters()), torch.optim.Adam(self.judge.parameters())
+
+    def training_step(self, batch):
+        first, second = self.optimizers()
+        first.zero_grad()
+        self.manual_backward(self.judge(self.maker(batch)).mean())
+        first.step()
+""",
+    )
+    assert kinds(one)[:3] == ["ZeroGrad", "Backward", "OptimizerStep"]
+    assert {sink.sink for sink in one.backwards()} == {"manual_backward"}
+    (optimizer,) = one.optimizers()
+    assert {
+        value.parameter.module.name for value in optimizer.parameters if value.parameter and value.parameter.module
+    } == {"maker"}
+
+
+def test_a_trainer_that_fits_a_module_runs_it(tmp_path: Path) -> None:
+    text = LIGHTNING.format(imports="import lightning as L", base="L.LightningModule", result="loss")
+    found = tapes(tmp_path, text + "\nL.Trainer(max_epochs=1).fit(Regression(0.1))\n")
+    assert [kinds(one)[:2] for one in found if one.entry.endswith("<script>")] == [["ZeroGrad", "Backward"]]
+
+
+def test_accelerate_prepares_what_it_is_given(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator(gradient_accumulation_steps=4)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model, optimizer = accelerator.prepare(model, optimizer)
+with accelerator.accumulate(model):
+    accelerator.backward(model(torch.randn(3, 4)).sum())
+    if accelerator.sync_gradients:
+        accelerator.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+    )
+    assert kinds(one) == ["Backward", "Clip", "OptimizerStep", "ZeroGrad"]
+    assert [sink.sink for sink in one.backwards()] == ["accelerator.backward"]
+
+
+@pytest.mark.parametrize("annotation", ["", ": Accelerator"])
+def test_an_accelerator_is_known_by_its_name_or_its_type(tmp_path: Path, annotation: str) -> None:
+    one = only(
+        tmp_path,
+        f"""
+from accelerate import Accelerator
+
+def train(accelerator{annotation}, model, x):
+    accelerator.backward(model(x).detach())
+""",
+    )
+    assert [(sink.sink, sink.value.requires_grad) for sink in one.backwards()] == [("accelerator.backward", False)]
+
+
+def test_fabric_sets_up_what_it_is_given(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import lightning as L
+import torch
+
+fabric = L.Fabric()
+model = torch.nn.Linear(4, 2)
+model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.1))
+fabric.backward(model(torch.randn(3, 4)).sum())
+fabric.clip_gradients(model, optimizer, max_norm=1.0)
+optimizer.step()
+""",
+    )
+    assert kinds(one) == ["Backward", "Clip", "OptimizerStep"]
+    assert loss_of(one).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("loss", "connected"), [("outputs.loss", True), ("outputs.logits.argmax(-1).float().mean()", False)]
+)
+def test_a_trainer_back_propagates_what_compute_loss_returns(tmp_path: Path, loss: str, connected: bool) -> None:
+    one = only(
+        tmp_path,
+        f"""
+from transformers import Trainer
+
+class Own(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
+        outputs = model(**inputs)
+        loss = {loss}
+        return (loss, outputs) if return_outputs else loss
+""",
+    )
+    (sink,) = one.backwards()
+    assert (sink.sink, sink.by_framework, sink.value.requires_grad) == ("compute_loss", True, connected)
+
+
+def test_a_deepspeed_engine_steps_and_clears(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import deepspeed
+import torch
+
+model = torch.nn.Linear(4, 2)
+engine, optimizer, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={})
+engine.backward(engine(torch.randn(3, 4)).sum())
+engine.step()
+""",
+    )
+    assert kinds(one) == ["Backward", "OptimizerStep", "ZeroGrad"]
+    assert loss_of(one).requires_grad
+
+
+def test_apex_scales_the_loss(tmp_path: Path) -> None:
+    one = only(
+        tmp_path,
+        """
+import torch
+from apex import amp
+
+model = torch.nn.Linear(4, 2)
+model, optimizer = amp.initialize(model, torch.optim.SGD(model.parameters(), lr=0.1), opt_level="O1")
+with amp.scale_loss(model(torch.randn(3, 4)).sum(), optimizer) as scaled:
+    scaled.backward()
+torch.nn.utils.clip_grad_norm_(amp.master_params(optimizer), 1.0)
+optimizer.step()
+""",
+    )
+    assert kinds(one) == ["Backward", "Clip", "OptimizerStep"]
+    assert loss_of(one).requires_grad

@@ -1,0 +1,83 @@
+"""Every program under `fixtures/`, traced: it computes what it does alone, and shows what its markers say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+from programs import Case, Marker, Place, cases, disagreements
+from traced import Traced, plain, trace
+
+from gradlint.trace.findings import AT_RUN_TIME
+
+_TIME = re.compile(r"\d+\.\d+ ?s\b")  # "took 0.1s"
+CASES = [(case, side) for case in cases() for side in ("before", "after") if (case.folder / side).is_dir()]
+
+
+@pytest.mark.parametrize(("case", "side"), CASES, ids=lambda each: getattr(each, "name", each))
+def test_a_traced_run_computes_the_same_and_says_what_the_markers_say(
+    case: Case, side: str, tmp_path: pathlib.Path
+) -> None:
+    for package in case.spec.get("needs", []):
+        if not importlib.util.find_spec(package):
+            pytest.skip(f"needs {package}")
+    folder, report = case.folder / side, tmp_path / "report.json"
+    alone = plain(folder, case.entry)
+    watched = trace(folder, "--fail-on", "never", "--output-format", "json", "--output-file", str(report), case.entry)
+    if _left(watched) != _left(alone) and _left(plain(folder, case.entry)) != _left(alone):
+        pytest.skip("left alone, it differs from itself")
+    assert _left(watched) == _left(alone), watched.err
+    reported = json.loads(report.read_text())
+    assert not [unseen for unseen in reported["unseen"] if "fault" in unseen]
+    if side == "after" or case.before.get("trace", True):
+        assert disagreements(_claims(case, side), _places(reported, folder), AT_RUN_TIME) == []
+
+
+def test_a_bug_that_a_run_shows_otherwise_says_why() -> None:
+    for case in cases():
+        if not case.before.get("trace", True):
+            at_run_time = [
+                marker
+                for marker in _markers(case, "before")
+                if marker.kind == "expect" and marker.place.code in AT_RUN_TIME
+            ]
+            assert not at_run_time or case.before.get("trace_why"), case.name
+
+
+def _left(run: Traced) -> tuple[object, ...]:
+    """What must be the same; ranks print in any order."""
+    return run.code, sorted(_TIME.sub("", run.out).splitlines()), run.steps, run.digest
+
+
+def _claims(case: Case, side: str) -> Iterator[Marker]:
+    """What a run is to show: what the markers say, but where the case says otherwise."""
+    wanted = case.before.get("trace_expect") if side == "before" else None
+    for number, expected in enumerate(wanted or []):
+        for line in expected["lines"]:
+            yield Marker("expect", Place(expected["file"], line, expected["code"]), f"run {number}")
+    yield from (marker for marker in _markers(case, side) if not wanted or marker.kind != "expect")
+
+
+def _markers(case: Case, side: str) -> Iterator[Marker]:
+    """The markers of a program. What the source does not show may show in the run, and the other way round."""
+    program = next((program for program in case.programs() if program.folder.name == side), None)
+    for marker in program.markers() if program is not None else ():
+        kind = "may" if marker.kind in ("miss", "noise") else marker.kind
+        yield Marker(kind, marker.place, marker.group, marker.why)
+        if marker.place.code in ("GL602", "GL702", "GL703"):  # a run that meets the NaN says so there
+            yield Marker("may", Place(marker.place.file, marker.place.line, "GL701"))
+
+
+def _places(reported: dict[str, list[dict[str, object]]], folder: pathlib.Path) -> set[tuple[Place, str]]:
+    found = set()
+    for finding in reported["findings"]:
+        path = (folder / str(finding["filename"])).resolve()
+        name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else str(path)
+        location = finding["location"]
+        assert isinstance(location, dict)
+        found.add((Place(name, location["row"], str(finding["code"])), str(finding["severity"])))
+    return found

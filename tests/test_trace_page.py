@@ -1,0 +1,73 @@
+"""The page of `gradlint trace --html` in a browser without a window; skipped where there is none."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from traced import trace
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PROGRAM = """
+import torch
+
+torch.manual_seed(0)
+encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(3, 8, 4):
+    hidden = encoder(x).detach()
+    loss = head(hidden).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+# Appended to the page: does what a reader does, and writes down what there is to see.
+READER = """
+<script>
+const seen = element => element !== null && element.checkVisibility();
+const finding = document.querySelector("details");
+const line = finding.querySelector("mark");
+const before = seen(line);
+finding.querySelector("summary").click();
+const told = {before, after: seen(line), line: line.textContent, title: finding.querySelector("summary").textContent,
+              drawn: [...document.querySelectorAll("svg")].filter(seen).length,
+              boxes: [...document.querySelectorAll("rect.stop")].filter(seen).length,
+              steps: document.querySelectorAll("rect.step").length};
+const out = document.createElement("pre");
+out.id = "told";
+out.textContent = JSON.stringify(told);
+document.body.append(out);
+</script>
+"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+def test_a_click_on_a_finding_shows_its_line(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    trace(tmp_path, "--html", "page.html", "train.py")
+    page = tmp_path / "page.html"
+    page.write_text(page.read_text().replace("</body>", READER + "</body>"))
+    told = _open(page)
+    assert (told["before"], told["after"]) == (False, True)
+    assert "hidden = encoder(x).detach()" in told["line"]
+    assert re.search(r"GL\d{3} train.py:8:\d+, step 0: ", told["title"])
+    assert told["drawn"] >= 3
+    assert told["boxes"] >= 2
+    assert told["steps"] >= 3
+
+
+def _open(page: pathlib.Path) -> dict[str, Any]:
+    """What the reader in the page wrote down."""
+    assert BROWSER is not None
+    words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]
+    profile = f"--user-data-dir={page.parent / 'profile'}"
+    done = subprocess.run([*words, profile, page.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found is not None, done.stderr[-2000:]
+    told: dict[str, Any] = json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+    return told
