@@ -9,6 +9,13 @@ from commandline import Ran, Run
 from gradlint.cli import main
 
 
+@pytest.fixture(autouse=True)
+def plain_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a shell or a CI service sets for colours and widths says nothing about the tests."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a gradlint command in this process."""

@@ -149,6 +149,7 @@ def _forked(folder: str, words: list[str], seconds: int) -> dict[str, Any]:
     child = os.fork()
     if child == 0:
         signal.alarm(seconds)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores Ctrl-C
         _become(folder, words, files)
     _, status = os.waitpid(child, 0)
     out, err = (pathlib.Path(file).read_text(errors="replace") for file in files[:2])
