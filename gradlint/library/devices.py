@@ -25,6 +25,7 @@ DEVICE = "torch.device"
 TYPES = ("cpu", "cuda", "mps", "xpu")
 _USUAL = ("cpu", "cuda", "mps")
 _ACCELERATORS = ("cuda", "mps", "xpu")
+_Stack = tuple[Span, ...]
 
 
 @function(DEVICE)
@@ -123,20 +124,21 @@ def _names_device(value: Abstract) -> bool:
 
 
 def _note(m: Machine, given: Abstract, call: Call) -> None:
-    placed: dict[tuple[Span, int], tuple[Span, str, Abstract]] = m.state.setdefault("placed", {})
-    at = call.frame.span(call.node)
-    placed[at, id(given)] = (at, call.frame.text(call.node), given)
+    placed: dict[tuple[Span, _Stack, int], tuple[str, Abstract]] = m.state.setdefault("placed", {})
+    placed[call.frame.span(call.node), m.where, id(given)] = (call.frame.text(call.node), given)
 
 
 @hears("end")
 def tell_places(m: Machine) -> None:
     """The facts `placed`: with all that this path has learned of its devices."""
-    told: set[tuple[Span, str]] = set()
-    for at, text, given in m.state.get("placed", {}).values():
+    told: set[tuple[Span, _Stack, str]] = set()
+    for (at, stack, _), (text, given) in m.state.get("placed", {}).items():
         detail = " ".join(possible_types(m, given)) or "unknown"
-        if (at, detail) not in told:
-            told.add((at, detail))
-            m.emit(tape.Fact(at=at, what="placed", detail=detail, text=text))
+        if (at, stack, detail) not in told:
+            told.add((at, stack, detail))
+            fact = tape.Fact(at=at, what="placed", detail=detail, text=text)
+            m.emit(fact)
+            fact.stack = stack  # where it was put there, not where this is told
 
 
 def possible_types(m: Machine, given: Abstract) -> list[str]:

@@ -72,7 +72,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for tape in paths if choices.places else ():
         elsewhere = choices.without_cuda(tape)
         for fact in placed(tape) if elsewhere is not None else ():
-            if elsewhere is None or fact.detail != CUDA or fact.at in choices.places or fact.at in told:
+            if elsewhere is None or fact.detail != CUDA or choices.made_at(fact.at) or fact.at in told:
                 continue
             if not is_checked(fact, paths):
                 told.add(fact.at)

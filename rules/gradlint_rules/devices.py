@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gradlint.finding import Related, Span
 from gradlint.tape import Decision, Event, Fact, Tape
+from gradlint_rules.accounts import Key, key
 
 AMP, PLACED = "amp", "placed"
 CUDA, UNKNOWN = "cuda", "unknown"
@@ -40,22 +41,26 @@ class Amp:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The places at which an entry puts something on a device that differs."""
+    """The places at which an entry puts something on a device that differs, each with the calls that led there."""
 
-    places: frozenset[Span]
+    places: frozenset[Key]
 
     @classmethod
     def of(cls, paths: Sequence[Tape]) -> Choices:
-        """The choosing places of all paths together."""
-        seen: dict[Span, set[str]] = {}
+        """The choosing places of all paths together; a function that is called for two devices chooses neither."""
+        seen: dict[Key, set[str]] = {}
         for tape in paths:
             for fact in placed(tape):
-                seen.setdefault(fact.at, set()).update(fact.detail.split(" ") if " " in fact.detail else [fact.detail])
-        return cls(frozenset(at for at, types in seen.items() if len(types) > 1))
+                seen.setdefault(key(fact), set()).update(fact.detail.split(" "))
+        return cls(frozenset(place for place, types in seen.items() if len(types) > 1))
+
+    def made_at(self, at: Span) -> bool:
+        """Whether something is chosen at this place, whoever calls."""
+        return any(place == at for place, _ in self.places)
 
     def without_cuda(self, tape: Tape) -> Fact | None:
         """A place where this path puts something on a device other than CUDA, or on one that can be another."""
-        chosen = [fact for fact in placed(tape) if fact.at in self.places]
+        chosen = [fact for fact in placed(tape) if key(fact) in self.places]
         if any(fact.detail == CUDA for fact in chosen) or _is_said_to_be_cuda(tape, chosen):
             return None
         return next((fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None)

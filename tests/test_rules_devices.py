@@ -1,0 +1,55 @@
+"""Which uses of CUDA by name are told: what a skipped test does is done on CUDA alone."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from gradlint.analysis import analyze
+
+BEFORE = """\
+import pytest
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+
+def step(x):
+    model = torch.nn.Linear(4, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.zero_grad()
+    model(x.to(device)).sum().backward()
+    optimizer.step()
+
+
+"""
+STEP = "    step(torch.ones(8, 4).cuda())\n"
+SKIPPED = {
+    "by a mark": "@needs_cuda\ndef test_step():\n" + STEP,
+    "by a mark on its class": "@needs_cuda\nclass TestStep:\n    def test_step(self):\n    " + STEP,
+    "in its body": "def test_step():\n    if not torch.cuda.is_available():\n        pytest.skip()\n" + STEP,
+}
+RUN = {
+    "always": "def test_step():\n" + STEP,
+    "by a mark about something else": "@pytest.mark.skipif(torch.get_num_threads() < 2, reason='')\ndef test_step():\n"
+    + STEP,
+    "by a condition in a string": "@pytest.mark.skipif('sys.platform == \"win32\"')\ndef test_step():\n" + STEP,
+}
+
+
+@pytest.mark.parametrize("test", SKIPPED.values(), ids=SKIPPED.keys())
+def test_a_test_that_is_skipped_without_cuda_may_name_it(test: str, tmp_path: pathlib.Path) -> None:
+    assert _told(test, tmp_path) == []
+
+
+@pytest.mark.parametrize("test", RUN.values(), ids=RUN.keys())
+def test_a_test_that_runs_without_cuda_may_not_name_it(test: str, tmp_path: pathlib.Path) -> None:
+    assert _told(test, tmp_path) == ["GL409"]
+
+
+def _told(test: str, folder: pathlib.Path) -> list[str]:
+    path = folder / "test_step.py"
+    path.write_text(BEFORE + test, encoding="utf-8")
+    return [finding.code for finding in analyze([path], select=lambda code: True).findings]
