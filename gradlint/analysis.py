@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradlint import parallel
-from gradlint.cache import Cache, Record, Result, content_of, digest
+from gradlint.cache import Cache, Record, Result, content_of, digest, digest_of_text
 from gradlint.finding import Finding, Related, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
@@ -52,7 +52,8 @@ def analyze(
     texts = {path.resolve(): text for path, text in (sources or {}).items()}
     chosen = tuple(rule.code for rule in rules().values() if select(rule.code))
     parts = parallel.batches({path: _size(path, texts) for path in names})
-    kept = Cache.read(cache, chosen, names) if cache is not None and not texts else Cache()
+    contents = {path: digest_of_text(text) for path, text in texts.items()}
+    kept = Cache.read(cache, chosen, names, contents) if cache is not None else Cache()
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done = 0
     for part, records in _results(parts, texts, chosen, kept, jobs):
@@ -173,6 +174,7 @@ class _Analyzer:
     def _read(self, path: Path) -> tuple[str, ast.Module] | None:
         if path in self.texts:
             decoded: object = self.texts[path]
+            self.contents[path] = digest_of_text(self.texts[path])
         else:
             try:
                 content = path.read_bytes()

@@ -68,13 +68,18 @@ class Cache:
     records: dict[Path, Record] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path, chosen: Iterable[str], files: Iterable[Path]) -> Cache:
-        """What is kept in `folder` of these rules on these files, less what has changed."""
+    def read(
+        cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str] | None = None
+    ) -> Cache:
+        """What is kept in `folder` of these rules on these files, less what has changed.
+
+        `contents` holds what stands for the content of files whose text is not the one on disk.
+        """
         if folder.is_symlink():
             return cls()
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
         file = folder / f"{digest(chr(10).join(key).encode())[:16]}.json"
-        return cls(file, _holding(_load(file)))
+        return cls(file, _holding(_load(file), contents or {}))
 
     def write(self, made: Iterable[Mapping[Path, Record]]) -> None:
         """Keeps what this run has found, if it found anything new."""
@@ -146,10 +151,16 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _holding(records: dict[Path, Record]) -> dict[Path, Record]:
+def digest_of_text(text: str) -> str:
+    """What stands for a file that holds this text in UTF-8."""
+    return digest(text.encode(errors="surrogatepass"))
+
+
+def _holding(records: dict[Path, Record], contents: Mapping[Path, str]) -> dict[Path, Record]:
     """The records of which nothing that they rest on has changed."""
     resolved: dict[tuple[Path, str, int], Path | None] = {}
-    stale = {path for path, record in records.items() if _has_changed(path, record, resolved)}
+    now = {path: contents.get(path) or content_of(path) for path in records}
+    stale = {path for path, record in records.items() if _has_changed(path, record, now[path], resolved)}
     importers: dict[Path, list[Path]] = {}
     for path, record in records.items():
         for target in record.imports.values():
@@ -165,8 +176,10 @@ def _holding(records: dict[Path, Record]) -> dict[Path, Record]:
     return {path: record for path, record in records.items() if path not in stale}
 
 
-def _has_changed(path: Path, record: Record, resolved: dict[tuple[Path, str, int], Path | None]) -> bool:
-    if not record.content or content_of(path) != record.content:
+def _has_changed(
+    path: Path, record: Record, content: str, resolved: dict[tuple[Path, str, int], Path | None]
+) -> bool:
+    if not record.content or content != record.content:
         return True
     looked_at = {target for (_, level), target in record.imports.items() if level == BESIDE}
     if looked_at and not looked_at.issuperset(neighbours(path)):

@@ -145,6 +145,7 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     """Check the Python files under PATH (by default, under this folder)."""
     from gradlint import checker
 
+    options["paths"] = paths
     settings_for = _settings_finder(options)
     settings = settings_for(pathlib.Path.cwd())
     given = {pathlib.Path(options["stdin_filename"] or STDIN): sys.stdin.buffer.read()} if STDIN in paths else {}
@@ -156,7 +157,7 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     with _progress() as progress:
         checked = checker.check(
             files, settings_for, given=given, jobs=options["jobs"] or _cores(),
-            cache=None if options["no_cache"] else _cache_folder(options, settings), progress=progress,
+            cache=_cache_folder(options, settings), progress=progress,
         )  # fmt: skip
     if options["write_baseline"]:
         return _write_baseline(options["write_baseline"], checked, settings)
@@ -171,9 +172,12 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     return int(settings.fails(outcome.findings))
 
 
-def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path:
+def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path | None:
+    """Where results are kept; nowhere with --no-cache, and for what comes from standard input."""
     from gradlint.cache import FOLDER
 
+    if options["no_cache"] or STDIN in options["paths"]:
+        return None
     return (options["cache_dir"] or settings.root / FOLDER).absolute()
 
 
@@ -221,7 +225,8 @@ def _fix(
     from gradlint.fix.apply import Task, repair
 
     jobs = options["jobs"] or _cores()
-    repaired = repair(Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given))
+    cache = _cache_folder(options, settings)
+    repaired = repair(Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given, cache))
     if options["diff"]:
         click.echo("".join(repaired.diff()), nl=False)
         click.echo(f"Would fix: {repaired.fixed}.", err=True)
@@ -268,6 +273,18 @@ def rule(code: str | None) -> None:
         click.echo(found.page, nl=False)
     else:
         raise UserError(f"no rule has the code or name {code!r}{did_you_mean(code, known)}")
+
+
+@gradlint.command()
+def server() -> None:
+    """Answer an editor on standard input and output (the Language Server Protocol)."""
+    try:
+        from gradlint.lsp.server import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("pygls", "lsprotocol"):
+            raise
+        raise UserError("the language server needs pygls: pip install 'torch-gradlint[lsp]'") from None
+    serve()
 
 
 def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:

@@ -53,6 +53,17 @@ def test_a_file_that_an_import_now_finds_is_seen(folder: pathlib.Path, run: Run)
     assert _check(run).code == 1
 
 
+def test_a_program_mended_in_memory_is_another_than_the_one_on_disk(folder: pathlib.Path, run: Run) -> None:
+    (folder / "helper.py").write_text(BAD)
+    shown = run("check", "--diff", "--unsafe-fixes", "helper.py", "train.py")
+    assert shown.code == 1
+    assert shown.out == run("check", "--diff", "--unsafe-fixes", "--no-cache", "helper.py", "train.py").out
+    assert _check(run, "helper.py", "train.py").code == 1
+    assert run("check", "--fix", "--unsafe-fixes", "helper.py", "train.py").code == 0
+    assert (folder / "helper.py").read_text() == GOOD
+    assert _check(run, "helper.py", "train.py").code == 0
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1}', b"\xff\x00", b'{"/x.py": ["", [], [[["f"], 1]]]}'])
 def test_a_corrupt_cache_is_ignored(folder: pathlib.Path, run: Run, content: bytes) -> None:
     (folder / "helper.py").write_text(BAD)

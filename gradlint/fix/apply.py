@@ -34,10 +34,11 @@ class Task:
     unsafe: bool
     jobs: int = 1
     given: Mapping[pathlib.Path, bytes] = field(default_factory=dict)
+    cache: pathlib.Path | None = None
 
     def check(self, contents: Mapping[pathlib.Path, bytes]) -> Checked:
         """What is wrong in the files, of which some have these contents."""
-        return check(self.files, self.settings_for, jobs=self.jobs, given=contents)
+        return check(self.files, self.settings_for, jobs=self.jobs, given=contents, cache=self.cache)
 
     def applies(self, fix: Fix | None) -> bool:
         return fix is not None and (self.unsafe or fix.applicability is Applicability.SAFE)
