@@ -315,10 +315,28 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
             owner, index = m.evaluate(target.target, frame), m.evaluate(target.index, frame)
             if isinstance(owner, Mapping) and isinstance(index, Const):
                 owner.items.pop(index.value, None)
+            elif isinstance(owner, Sequence):
+                _delete_items(m, owner, index)
+                m.note("deleted", frame.text(target))
         elif isinstance(target, ir.Attribute):
             owner = m.evaluate(target.target, frame)
             if isinstance(owner, Instance):
                 owner.attrs.pop(target.name, None)
+
+
+def _delete_items(m: Machine, owner: Sequence, index: Abstract) -> None:
+    """`del losses[:]`, `del losses[0]`; of items that are not known, any can be left."""
+    if isinstance(index, Const) and isinstance(index.value, slice):
+        del owner.items[index.value]
+        if index.value == slice(None):
+            owner.open, owner.rest = False, None
+            m.state.setdefault("grown", {}).pop(id(owner), None)
+    elif isinstance(index, Const) and isinstance(index.value, int):
+        if -len(owner.items) <= index.value < len(owner.items):
+            del owner.items[index.value]
+    else:
+        owner.items.clear()
+        owner.open = True
 
 
 @handles(EXECUTE, ir.Expression)
