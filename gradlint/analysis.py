@@ -18,7 +18,7 @@ from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import SAMPLE, Entry, entries
 from gradlint.program.modules import Program
 from gradlint.rule import Rule, rules
-from gradlint.source import parse
+from gradlint.source import document, parse
 
 log = logging.getLogger(__name__)
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
@@ -177,11 +177,11 @@ class _Analyzer:
             self.contents[path] = digest_of_text(self.texts[path])
         else:
             try:
-                content = path.read_bytes()
+                content = document.read(path)
             except OSError:
                 return None
             self.contents[path] = digest(content)
-            decoded = parse.decode(str(path), content)
+            decoded = document.decode(str(path), content)
         if not isinstance(decoded, str):
             return None
         parsed = parse.parse(str(path), decoded)

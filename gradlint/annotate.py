@@ -5,19 +5,20 @@ from __future__ import annotations
 import ast
 import collections
 import io
-import os
 import pathlib
 import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 
 from gradlint.finding import Finding
-from gradlint.source.parse import Source, decode, parse, split_lines
+from gradlint.output import replace_file
+from gradlint.source import document
+from gradlint.source.parse import Source, parse, split_lines
 
 _OURS = re.compile(r"(?P<head>(?<!\S)#\s*gradlint:\s*ignore\[)(?P<codes>[^\]]*)(?P<tail>\])")
 
 
-def add_ignores(findings: Iterable[Finding], reason: str) -> tuple[int, Sequence[Finding]]:
+def add_ignores(findings: Iterable[Finding], reason: str, root: pathlib.Path) -> tuple[int, Sequence[Finding]]:
     """Write a suppression for each finding; how many were written, and the findings where none can stand."""
     by_file: dict[str, list[Finding]] = collections.defaultdict(list)
     for finding in findings:
@@ -25,23 +26,30 @@ def add_ignores(findings: Iterable[Finding], reason: str) -> tuple[int, Sequence
     written = 0
     left: list[Finding] = []
     for path, found in by_file.items():
-        unplaced = _annotate(pathlib.Path(path), found, reason)
+        unplaced = _annotate(path, found, reason, root)
         written += len(found) - len(unplaced)
         left += unplaced
     return written, left
 
 
-def _annotate(file: pathlib.Path, findings: Sequence[Finding], reason: str) -> Sequence[Finding]:
-    content = file.read_bytes()
-    text = decode(str(file), content)
-    before = parse(str(file), text) if isinstance(text, str) else text
+def suppressed(text: str, finding: Finding) -> tuple[int, str] | None:
+    """Which line takes a comment against a finding, and what it is then; None where none can stand."""
+    codes, _ = _codes_by_line([finding], _lines_for_comments(text))
+    return next(
+        ((number, _with_comment(split_lines(text)[number - 1], added, "")) for number, added in codes.items()), None
+    )
+
+
+def _annotate(path: str, findings: Sequence[Finding], reason: str, root: pathlib.Path) -> Sequence[Finding]:
+    content = document.read(pathlib.Path(path))
+    text = document.decode(path, content)
+    before = parse(path, text) if isinstance(text, str) else text
     if not isinstance(text, str) or not isinstance(before, Source):
         return findings
     codes, unplaced = _codes_by_line(findings, _lines_for_comments(text))
     after = _with_comments(text, codes, reason)
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-    assert _same(before, parse(str(file), after)), f"a comment changes the meaning of {file}"
-    _replace(file, after.encode(encoding))
+    assert _same(before, parse(path, after)), f"a comment changes the meaning of {path}"
+    replace_file(pathlib.Path(document.file_of(path)), content, document.encode(path, after, content), root)
     return unplaced
 
 
@@ -88,17 +96,8 @@ def _with_comment(line: str, codes: Sequence[str], reason: str) -> str:
     if existing := _OURS.search(line):
         merged = dict.fromkeys([*re.findall(r"\w+", existing["codes"]), *codes])
         return line[: existing.start("codes")] + ", ".join(merged) + line[existing.end("codes") :]
-    return f"{line.rstrip()}  # gradlint: ignore[{', '.join(codes)}] {reason}"
+    return f"{line.rstrip()}  # gradlint: ignore[{', '.join(codes)}] {reason}".rstrip()
 
 
 def _same(before: Source, after: object) -> bool:
     return isinstance(after, Source) and ast.dump(before.tree) == ast.dump(after.tree)
-
-
-def _replace(file: pathlib.Path, content: bytes) -> None:
-    """Write the file whole or not at all, with its permissions; a link goes on pointing where it did."""
-    target = file.resolve()
-    scratch = target.with_name(f".{target.name}.{os.getpid()}")
-    scratch.write_bytes(content)
-    scratch.chmod(target.stat().st_mode)
-    scratch.replace(target)

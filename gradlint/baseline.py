@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.fingerprint import relative
+from gradlint.output import destination, replace
 
 _VERSION = 1
 
@@ -49,7 +49,7 @@ def write(
         for each, name in names.items()
     }
     ordered = sorted(entries.values(), key=lambda entry: (entry["path"], entry["code"], entry["fingerprint"]))
-    _replace(file, json.dumps({"version": _VERSION, "findings": ordered}, indent=2) + "\n")
+    _replace(destination(file, root), json.dumps({"version": _VERSION, "findings": ordered}, indent=2) + "\n")
     return len(entries), len(former.keys() - entries.keys())
 
 
@@ -58,9 +58,7 @@ def _stays(path: str, checked: set[str], root: pathlib.Path) -> bool:
 
 
 def _replace(file: pathlib.Path, text: str) -> None:
-    scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(file)
+        replace(file.resolve(), text.encode(errors="backslashreplace"))
     except OSError as error:
         raise UserError(f"{file}: the baseline cannot be written: {error.strerror}") from None

@@ -25,6 +25,7 @@ from gradlint.finding import Finding, Related, Severity, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.program.entries import Entry
 from gradlint.program.modules import BESIDE, neighbours, resolve
+from gradlint.source import document
 
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
@@ -141,7 +142,7 @@ def _stamp() -> str:
 def content_of(path: Path) -> str:
     """What stands for the content of the file; "" where it cannot be read."""
     try:
-        return digest(path.read_bytes())
+        return digest(document.read(path))
     except OSError:
         return ""
 
@@ -176,9 +177,7 @@ def _holding(records: dict[Path, Record], contents: Mapping[Path, str]) -> dict[
     return {path: record for path, record in records.items() if path not in stale}
 
 
-def _has_changed(
-    path: Path, record: Record, content: str, resolved: dict[tuple[Path, str, int], Path | None]
-) -> bool:
+def _has_changed(path: Path, record: Record, content: str, resolved: dict[tuple[Path, str, int], Path | None]) -> bool:
     if not record.content or content != record.content:
         return True
     looked_at = {target for (_, level), target in record.imports.items() if level == BESIDE}

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
 from gradlint.config import Settings
-from gradlint.finding import Finding, Span
+from gradlint.finding import Edit, Finding, Related, Span
 from gradlint.fingerprint import fingerprints
 from gradlint.interpret.gaps import Gap
 from gradlint.report import Outcome
 from gradlint.rule import Report, rules
+from gradlint.source import document, notebook
 from gradlint.source.files import SettingsFor
 from gradlint.source.parse import SyntaxFault, decode, parse, split_lines
+from gradlint.source.places import Program
 from gradlint.source.screen import screen
 
 SYNTAX_ERROR = "GL001"
@@ -28,29 +30,78 @@ class Texts:
     """The texts of files, each read once; standard input is given, the rest is on disk."""
 
     given: Mapping[str, bytes]
-    _read: dict[str, str | SyntaxFault] = field(default_factory=dict)
+    _read: dict[str, Program | SyntaxFault] = field(default_factory=dict)
     _lines: dict[str, Sequence[str]] = field(default_factory=dict)
+    _rows: dict[str, Mapping[int, Sequence[int]]] = field(default_factory=dict)
 
-    def text(self, path: str) -> str | SyntaxFault:
-        """The text of the file at `path`, or why there is none."""
+    def program(self, path: str) -> Program | SyntaxFault:
+        """The program at `path`, or why there is none."""
         if path not in self._read:
             content = self.content(path)
-            self._read[path] = decode(path, content) if isinstance(content, bytes) else content
+            self._read[path] = document.program(path, content) if isinstance(content, bytes) else content
         return self._read[path]
 
+    def text(self, path: str) -> str | SyntaxFault:
+        """The text of the program at `path`, or why there is none."""
+        program = self.program(path)
+        return program.text if isinstance(program, Program) else program
+
     def content(self, path: str) -> bytes | SyntaxFault:
-        """The bytes of the file at `path`, or why there are none."""
+        """The bytes of the file that holds the program at `path`, or why there are none."""
+        file = document.file_of(path)
         try:
-            return self.given[path] if path in self.given else pathlib.Path(path).read_bytes()
+            return self.given[file] if file in self.given else pathlib.Path(file).read_bytes()
         except OSError as error:
             return SyntaxFault(Span(path, 1, 1, 1, 1), f"the file cannot be read: {error.strerror}")
 
+    def programs(self, file: str) -> tuple[str, ...]:
+        """The paths of the programs that a file holds."""
+        content = self.content(file)
+        return document.programs(file, content) if isinstance(content, bytes) else (file,)
+
     def lines(self, path: str) -> Sequence[str]:
-        """The lines of the file at `path`, for quoting."""
+        """The lines of the program at `path`."""
         if path not in self._lines:
             text = self.text(path)
             self._lines[path] = split_lines(text) if isinstance(text, str) else ()
         return self._lines[path]
+
+    def quoted(self, at: Span) -> Sequence[str]:
+        """The lines that the rows of a located place count: those of the file, or of the cell."""
+        program = self.program(at.path)
+        if isinstance(program, Program):
+            return split_lines(notebook.cell(program.text, at.cell)) if at.cell else self.lines(at.path)
+        content = self.content(at.path)
+        text = decode(at.path, content) if isinstance(content, bytes) else content
+        return split_lines(text) if isinstance(text, str) else ()
+
+    def located(self, at: Span) -> Span:
+        """Where a place in a program stands in the file that holds it."""
+        program = self.program(at.path)
+        found = program.located(at) if isinstance(program, Program) else at
+        return replace(found, path=document.file_of(at.path))
+
+    def raw(self, at: Span) -> Span:
+        """Where a located place is in the bytes of its file: of a cell, the lines of JSON that hold it."""
+        content = self.content(at.path)
+        if not at.cell or not isinstance(content, bytes):
+            return at
+        if at.path not in self._rows:
+            self._rows[at.path] = notebook.rows(content)
+        rows = self._rows[at.path][at.cell]
+        first, last = (rows[min(row, len(rows)) - 1] for row in (at.line, at.last_line))
+        return Span(at.path, first, 1, last + 1, 1)
+
+    def told(self, finding: Finding) -> Finding:
+        """The finding with places in files instead of programs, for those who read it."""
+        related = tuple(Related(self.located(each.at), each.message) for each in finding.related)
+        fix = finding.fix and replace(finding.fix, edits=tuple(map(self._told_edit, finding.fix.edits)))
+        return replace(finding, at=self.located(finding.at), related=related, fix=fix)
+
+    def _told_edit(self, edit: Edit) -> Edit:
+        program = self.program(edit.at.path)
+        content = program.revealed(edit.content) if isinstance(program, Program) else edit.content
+        return Edit(self.located(edit.at), content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +113,19 @@ class Checked:
     files: tuple[pathlib.Path, ...]
     texts: Texts
 
-    def outcome(self, settings: Settings, *, color: bool = False) -> Outcome:
-        """What a report tells of this check: the findings that are bad enough and not in the baseline."""
-        found = tuple(finding for finding in self.findings if finding.severity >= settings.min_severity)
-        if settings.baseline:
-            names = fingerprints(found, self.texts.lines, settings.root)
-            found = baseline.without(found, names, baseline.read(settings.baseline))
-        return Outcome(found, len(self.files), self.texts.lines, settings.root, color)
+    def wanted(self, settings: Settings) -> tuple[Finding, ...]:
+        """The findings that are bad enough and not in the baseline."""
+        found = {self.texts.told(each): each for each in self.findings if each.severity >= settings.min_severity}
+        if not settings.baseline:
+            return tuple(found.values())
+        names = fingerprints(found, self.texts.quoted, settings.root)
+        return tuple(found[told] for told in baseline.without(tuple(found), names, baseline.read(settings.baseline)))
+
+    def outcome(self, settings: Settings, *, color: bool = False, findings: Iterable[Finding] | None = None) -> Outcome:
+        """What a report tells of this check: of these findings, or of all that are wanted."""
+        told = map(self.texts.told, self.wanted(settings) if findings is None else findings)
+        ordered = tuple(sorted(told, key=lambda finding: finding.sort_key))
+        return Outcome(ordered, len(self.files), self.texts.quoted, settings.root, color, self.texts.raw)
 
 
 def check(
@@ -82,20 +139,23 @@ def check(
 ) -> Checked:
     """What is wrong in `files`; `given` holds the content of those that are not to be read from disk."""
     texts = Texts({str(path): content for path, content in given.items()})
-    faults = [fault for path in files if (fault := _fault(texts, str(path)))]
+    programs = [program for file in files for program in texts.programs(str(file))]
+    faults = [fault for path in programs if (fault := _fault(texts, path))]
     settings = _Settings(settings_for)
-    broken = {fault.at.path for fault in faults}
-    contents = {path: texts.content(path) for path in map(str, files) if path not in broken}
     analysis = analyze(
-        [pathlib.Path(path) for path in screen({p: c for p, c in contents.items() if isinstance(c, bytes)})],
+        [pathlib.Path(path) for path in screen(_contents(programs, texts, {fault.at.path for fault in faults}))],
         select=lambda code: any(each.selects(code) for each in settings.of(files)),
         jobs=jobs,
         cache=cache,
         progress=progress,
-        sources={path: text for path in given if isinstance(text := texts.text(str(path)), str)},
+        sources={
+            pathlib.Path(path): text
+            for path in programs
+            if document.file_of(path) in texts.given and isinstance(text := texts.text(path), str)
+        },
     )
     found = [*map(_syntax_error, faults), *analysis.findings]
-    left = _unsuppressed(found, map(str, files), texts, settings)
+    left = _unsuppressed(found, programs, texts, settings)
     return Checked(tuple(sorted(left, key=lambda finding: finding.sort_key)), analysis.gaps, tuple(files), texts)
 
 
@@ -110,8 +170,18 @@ class _Settings:
         return list({id(each): each for each in (self.by_folder(folder) for folder in folders)}.values())
 
     def reports(self, code: str, path: str) -> bool:
-        file = pathlib.Path(path).absolute()
+        file = pathlib.Path(document.file_of(path)).absolute()
         return self.by_folder(file.parent).reports(code, file)
+
+
+def _contents(programs: Iterable[str], texts: Texts, broken: Collection[str]) -> Mapping[str, bytes]:
+    """What the screen looks through: the files, and the programs of those that are no modules."""
+    found: dict[str, bytes] = {}
+    for path in programs:
+        content, program = texts.content(path), texts.program(path)
+        if path not in broken and isinstance(content, bytes) and isinstance(program, Program):
+            found[path] = program.text.encode(errors="surrogatepass") if program.parts else content
+    return found
 
 
 def _fault(texts: Texts, path: str) -> SyntaxFault | None:

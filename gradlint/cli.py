@@ -118,6 +118,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @_codes_option("--extend-select", "Use these rules, too.")
 @_codes_option("--ignore", "Leave these rules out.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out files and folders, as in a .gitignore.")
+@click.option("--extend-include", multiple=True, metavar="PATTERN", help="Check these files, too: '*.md'.")
 @click.option("--force-exclude", is_flag=True, default=None, help="Exclude files that are named as PATH, too.")
 @click.option("--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS)
 @click.option("--output-file", type=_FILE, help="Write the report to this file.")
@@ -144,6 +145,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 def check(paths: tuple[str, ...], **options: Any) -> int:
     """Check the Python files under PATH (by default, under this folder)."""
     from gradlint import checker
+    from gradlint.source.document import file_of
 
     options["paths"] = paths
     settings_for = _settings_finder(options)
@@ -161,14 +163,13 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
         )  # fmt: skip
     if options["write_baseline"]:
         return _write_baseline(options["write_baseline"], checked, settings)
-    outcome = checked.outcome(settings, color=options["output_file"] is None and _has_color())
     if options["add_ignore"]:
-        return _add_ignores(
-            [each for each in outcome.findings if pathlib.Path(each.at.path) not in given], options["add_ignore"]
-        )
-    _write(render(settings.output_format, _with_fixes(checked, outcome)), options["output_file"])
+        on_disk = [each for each in checked.wanted(settings) if pathlib.Path(file_of(each.at.path)) not in given]
+        return _add_ignores(on_disk, options["add_ignore"], settings)
+    outcome = _outcome(checked, settings, options)
+    _write(render(settings.output_format, outcome), options["output_file"], settings)
     if options["gaps"]:
-        _list_gaps(checked.gaps)
+        _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in checked.gaps])
     return int(settings.fails(outcome.findings))
 
 
@@ -211,10 +212,12 @@ def clean(cache_dir: pathlib.Path | None) -> None:
     click.echo(f"Removed {folder}." if cache.clean(folder) else f"Nothing kept in {folder}.")
 
 
-def _with_fixes(checked: Checked, outcome: Outcome) -> Outcome:
+def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> Outcome:
+    """What is to be reported, with fixes."""
     from gradlint.fix.attach import Files, with_fixes
 
-    return replace(outcome, findings=with_fixes(outcome.findings, Files(checked.texts.text)))
+    found = with_fixes(checked.wanted(settings), Files(checked.texts.text))
+    return checked.outcome(settings, color=options["output_file"] is None and _has_color(), findings=found)
 
 
 def _fix(
@@ -232,19 +235,19 @@ def _fix(
         click.echo(f"Would fix: {repaired.fixed}.", err=True)
         return int(bool(repaired.contents))
     failed = not _write_fixed(repaired, given, settings)
-    outcome = repaired.checked.outcome(settings, color=options["output_file"] is None and _has_color())
-    report = render(settings.output_format, _with_fixes(repaired.checked, outcome))
+    outcome = _outcome(repaired.checked, settings, options)
+    report = render(settings.output_format, outcome)
     if given:
         click.echo(report, nl=False, err=True)
     else:
-        _write(report, options["output_file"])
+        _write(report, options["output_file"], settings)
     click.echo(f"Fixed: {repaired.fixed}. Left: {len(outcome.findings)}.", err=True)
     return 2 if failed else int(settings.fails(outcome.findings))
 
 
 def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings) -> bool:
     """Writes what was mended; whether all of it could be written."""
-    from gradlint.fix.write import replace_file
+    from gradlint.output import replace_file
 
     done = True
     for path, content in {**given, **repaired.contents}.items():
@@ -290,13 +293,14 @@ def server() -> None:
 def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
     """The settings by folder, with what the command line says on top."""
     selection = config.Selection(options["select"] or None, options["extend_select"], options["ignore"])
+    include = options["extend_include"]
     if options["statistics"]:
         options = {**options, "output_format": "statistics"}
     keys = ("baseline", "force_exclude", "output_format", "min_severity", "fail_on")
     values = {key: options[key] for key in keys if options[key] is not None}
     if options["write_baseline"]:
         values["baseline"] = None
-    return config.settings_finder(lambda settings: settings.overridden(selection, options["exclude"], values))
+    return config.settings_finder(lambda settings: settings.overridden(selection, options["exclude"], values, include))
 
 
 def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
@@ -331,32 +335,34 @@ def _write_baseline(file: pathlib.Path, checked: Checked, settings: Settings) ->
     from gradlint import baseline
     from gradlint.fingerprint import fingerprints
 
-    names = fingerprints(checked.outcome(settings).findings, checked.texts.lines, settings.root)
+    names = fingerprints(checked.outcome(settings).findings, checked.texts.quoted, settings.root)
     size, gone = baseline.write(file, names, checked.files, settings.root)
     click.echo(f"{file}: {size} in the baseline, {gone} gone.")
     return 0
 
 
-def _add_ignores(findings: Sequence[Finding], reason: str) -> int:
+def _add_ignores(findings: Sequence[Finding], reason: str, settings: Settings) -> int:
     from gradlint.annotate import add_ignores
 
     if "\n" in reason or not reason.strip():
         raise UserError("--add-ignore: the reason must be one line of text")
-    written, left = add_ignores(findings, reason.strip())
+    written, left = add_ignores(findings, reason.strip(), settings.root)
     for finding in left:
         click.echo(f"gradlint: {finding.at}: {finding.code} is left: no comment can stand there", err=True)
     click.echo(f"Suppressed: {written}.")
     return int(bool(left))
 
 
-def _write(text: str, file: pathlib.Path | None) -> None:
+def _write(text: str, file: pathlib.Path | None, settings: Settings) -> None:
+    from gradlint import output
+
     if file is None:
         click.echo(text, nl=False, color=True)
         return
     try:
-        file.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise UserError(f"--output-file: {file} cannot be written: {error.strerror}") from None
+        output.write(file, text, settings.root)
+    except UserError as error:
+        raise UserError(f"--output-file: {error}") from None
 
 
 def _list_gaps(gaps: Sequence[Gap]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EVERY = "ALL"
 Threshold = Severity | Literal["never"]
 _SEVERITIES = tuple(severity.label for severity in Severity)
+_INCLUDE = (".py", ".ipynb")
 DEFAULT_EXCLUDE = (
     ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".pytype",
     ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pypackages__", "_build", "buck-out", "dist", "node_modules",
@@ -62,6 +63,7 @@ class Settings:
     selections: tuple[Selection, ...] = ()
     exclude: tuple[str, ...] = DEFAULT_EXCLUDE
     extend_exclude: tuple[str, ...] = ()
+    extend_include: tuple[str, ...] = ()
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     respect_gitignore: bool = True
     force_exclude: bool = False
@@ -73,6 +75,16 @@ class Settings:
     @functools.cached_property
     def exclusion(self) -> GitIgnoreSpec:
         return _patterns((*self.exclude, *self.extend_exclude))
+
+    def includes(self, path: pathlib.Path) -> bool:
+        """Whether the file at the absolute `path` is one to check where a folder is."""
+        return path.name.endswith(_INCLUDE) or (
+            bool(self.extend_include) and self._inclusion.match_file(self._relative(path))
+        )
+
+    @functools.cached_property
+    def _inclusion(self) -> GitIgnoreSpec:
+        return _patterns(self.extend_include)
 
     def selects(self, code: str) -> bool:
         """Whether the rule `code` is on; the command line, which comes last, outweighs the file."""
@@ -92,11 +104,15 @@ class Settings:
         """Whether these findings are bad enough to fail."""
         return any(self.fail_on != "never" and finding.severity >= self.fail_on for finding in findings)
 
-    def overridden(self, selection: Selection, exclude: Sequence[str], values: Mapping[str, Any]) -> Settings:
+    def overridden(
+        self, selection: Selection, exclude: Sequence[str], values: Mapping[str, Any], include: Sequence[str] = ()
+    ) -> Settings:
         """These settings with what the command line says on top."""
         kept = () if selection.select is not None else self.selections
-        extend_exclude = (*self.extend_exclude, *exclude)
-        return replace(self, selections=(*kept, selection), extend_exclude=extend_exclude, **values)
+        return replace(
+            self, selections=(*kept, selection), extend_exclude=(*self.extend_exclude, *exclude),
+            extend_include=(*self.extend_include, *include), **values,
+        )  # fmt: skip
 
     def _relative(self, path: pathlib.Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
@@ -224,6 +240,7 @@ _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "ignore": _codes,
     "exclude": _strings,
     "extend-exclude": _strings,
+    "extend-include": _strings,
     "per-file-ignores": _codes_by_pattern,
     "respect-gitignore": _boolean,
     "force-exclude": _boolean,

@@ -26,16 +26,25 @@ class Severity(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A stretch of a source file. Lines and columns count from 1, columns in characters; the end is exclusive."""
+    """A stretch of a source file. Lines and columns count from 1, columns in characters; the end is exclusive.
+
+    In a report, lines count from the beginning of the `cell` of a notebook; elsewhere `cell` is 0.
+    """
 
     path: str
     line: int
     column: int
     end_line: int
     end_column: int
+    cell: int = 0
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{self.path}:{self.place}"
+
+    @property
+    def place(self) -> str:
+        """Where it begins in its file: `5:2`, or `cell 3:5:2`."""
+        return f"{f'cell {self.cell}:' if self.cell else ''}{self.line}:{self.column}"
 
     @property
     def last_line(self) -> int:
@@ -91,5 +100,5 @@ class Finding:
     hints: Mapping[str, str] = field(default_factory=dict, compare=False)  # what a fix takes from the tape
 
     @property
-    def sort_key(self) -> tuple[str, int, int, str, str]:
-        return (self.at.path, self.at.line, self.at.column, self.code, self.message)
+    def sort_key(self) -> tuple[str, int, int, int, str, str]:
+        return (self.at.path, self.at.cell, self.at.line, self.at.column, self.code, self.message)

@@ -8,9 +8,9 @@ import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gradlint.finding import Finding
+from gradlint.finding import Finding, Span
 
-Lines = Callable[[str], Sequence[str]]
+Lines = Callable[[Span], Sequence[str]]
 
 
 def relative(path: str, root: pathlib.Path) -> str:
@@ -27,7 +27,7 @@ def fingerprints(findings: Iterable[Finding], lines: Lines, root: pathlib.Path) 
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
     names: dict[Finding, str] = {}
     for finding in findings:
-        text = " ".join(" ".join(lines(finding.at.path)[finding.at.line - 1 : finding.at.last_line]).split())
+        text = " ".join(" ".join(lines(finding.at)[finding.at.line - 1 : finding.at.last_line]).split())
         identity = (finding.code, relative(finding.at.path, root), text)
         seen[identity] += 1
         names[finding] = hashlib.sha256("\0".join((*identity, str(seen[identity]))).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ def annotated(tmp_path: pathlib.Path, program: str, line: int, end_line: int) ->
     file = tmp_path / "a.py"
     file.write_text(textwrap.dedent(program))
     found = Finding("GL001", "syntax-error", Severity.ERROR, "m", Span(str(file), line, 1, end_line, 4))
-    written, left = add_ignores([found], "why")
+    written, left = add_ignores([found], "why", tmp_path)
     text = file.read_text()
     if written:
         assert suppress.apply(str(file), text, [found], lambda code: True) == []
@@ -50,5 +50,5 @@ def test_a_line_that_can_take_no_comment_gets_none(tmp_path: pathlib.Path, progr
 def test_the_encoding_of_a_file_is_kept(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "a.py"
     file.write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
-    add_ignores([Finding("GL001", "n", Severity.ERROR, "m", Span(str(file), 2, 1, 2, 2))], "why")
+    add_ignores([Finding("GL001", "n", Severity.ERROR, "m", Span(str(file), 2, 1, 2, 2))], "why", tmp_path)
     assert file.read_bytes() == b"# coding: latin-1\nx = '\xe9'  # gradlint: ignore[GL001] why\n"

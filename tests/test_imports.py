@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder, less those of its
 # modules that are layers of their own.
 LAYERS = (
-    "errors", "guess", "finding", "tape", "rule", "rules/", "fingerprint", "report/", "config", "source/",
+    "errors", "guess", "output", "finding", "tape", "rule", "rules/", "fingerprint", "report/", "config", "source/",
     "library/effects", "ir/", "interpret/", "program/", "interpret/session", "library/", "cache", "parallel",
     "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "lsp/", "pytest_plugin",
     "cli", "__main__",

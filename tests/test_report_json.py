@@ -34,6 +34,7 @@ def test_a_finding_has_ruffs_fields_and_ours() -> None:
         "message": "what happens",
         "help": "what to do",
         "filename": os.path.abspath("src/train.py"),
+        "cell": None,
         "location": {"row": 5, "column": 16},
         "end_location": {"row": 5, "column": 33},
         "fix": {
@@ -46,6 +47,7 @@ def test_a_finding_has_ruffs_fields_and_ours() -> None:
         "related": [
             {
                 "filename": os.path.abspath("src/net.py"),
+                "cell": None,
                 "location": {"row": 1, "column": 1},
                 "end_location": {"row": 1, "column": 2},
                 "message": "called here",

@@ -15,8 +15,9 @@ from gradlint.finding import Applicability, Finding, Fix
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.edits import joined
 from gradlint.fix.layout import Layout
+from gradlint.source import document
 from gradlint.source.files import SettingsFor
-from gradlint.source.parse import decode, encoding_of
+from gradlint.source.parse import decode
 
 ROUNDS = 8
 
@@ -89,28 +90,35 @@ def repair(task: Task) -> Repaired:
 
 def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]) -> _Round:
     files = Files(checked.texts.text)
-    found = with_fixes(checked.outcome(task.settings).findings, files)
+    found = with_fixes(checked.wanted(task.settings), files)
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
         if task.applies(finding.fix) and _key(finding, checked) not in useless:
             by_path.setdefault(finding.at.path, []).append(finding)
     applied: collections.Counter[_Key] = collections.Counter()
     after = dict(contents)
-    for path, findings in by_path.items():
+    for path, findings in sorted(by_path.items(), key=_from_below):
         file = files.file(path)
         assert file is not None, "only what parses is mended"
         text, kept = joined(file.layout, [finding.fix for finding in findings if finding.fix])
-        content = checked.texts.content(path)
-        if isinstance(content, bytes) and (encoded := _encoded(text, content)):
-            after[pathlib.Path(path)] = encoded
+        place = pathlib.Path(document.file_of(path))
+        content = after.get(place) or checked.texts.content(path)
+        if isinstance(content, bytes) and (encoded := _encoded(path, text, content)):
+            after[place] = encoded
             applied.update(_key(finding, checked) for finding in findings if finding.fix in kept)
     return _Round(after, applied)
 
 
-def _encoded(text: str, original: bytes) -> bytes:
-    """The text in the encoding (and with the byte order mark) of the original; nothing where that cannot hold it."""
+def _from_below(item: tuple[str, object]) -> tuple[str, int]:
+    """Of the programs of one file, the lowest first: those above stay where they are."""
+    file, row = document.parted(item[0])
+    return file, -row
+
+
+def _encoded(path: str, text: str, original: bytes) -> bytes:
+    """The file with this program, encoded (with byte order mark) as the original; nothing where that cannot be."""
     try:
-        return text.encode(encoding_of(original))
+        return document.encode(path, text, original)
     except UnicodeEncodeError:
         return b""
 
@@ -123,7 +131,7 @@ def _key(finding: Finding, checked: Checked) -> _Key:
     """What stays of a finding when lines move: its code, its message without numbers, and the line's text."""
     lines = checked.texts.lines(finding.at.path)
     line = lines[finding.at.line - 1].strip() if finding.at.line <= len(lines) else ""
-    return finding.at.path, finding.code, re.sub(r"\d+", "", finding.message), line
+    return document.file_of(finding.at.path), finding.code, re.sub(r"\d+", "", finding.message), line
 
 
 def _text(path: pathlib.Path, content: bytes) -> str:

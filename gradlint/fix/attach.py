@@ -10,6 +10,7 @@ from gradlint.fix.edits import edited, is_consistent, parses
 from gradlint.fix.layout import Layout
 from gradlint.fix.source import File
 from gradlint.rule import NoFixError, rules
+from gradlint.source import document
 from gradlint.source.parse import Source, parse
 
 
@@ -51,4 +52,4 @@ def _is_sound(fix: Fix, file: File) -> bool:
     if not is_consistent(fix) or any(edit.at.path != file.path for edit in fix.edits):
         return False
     text = edited(file.layout, fix.edits)
-    return text != file.layout.text and parses(text)
+    return text != file.layout.text and parses(text) and document.can_take(file.path, file.layout.text, text)

@@ -9,7 +9,11 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gradlint.finding import Finding
+from gradlint.finding import Finding, Span
+
+
+def _as_it_is(at: Span) -> Span:
+    return at
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +22,10 @@ class Outcome:
 
     findings: tuple[Finding, ...]
     files: int
-    lines: Callable[[str], Sequence[str]]
+    lines: Callable[[Span], Sequence[str]]
     root: pathlib.Path = field(default_factory=pathlib.Path.cwd)
     color: bool = False
+    raw: Callable[[Span], Span] = _as_it_is  # where a place is in the bytes of its file, for what knows no cells
 
 
 @functools.cache

@@ -25,7 +25,7 @@ def as_object(finding: Finding) -> dict[str, Any]:
 
 
 def _place(at: Span) -> dict[str, Any]:
-    return {"filename": absolute(at.path), **_stretch(at)}
+    return {"filename": absolute(at.path), "cell": at.cell or None, **_stretch(at)}
 
 
 def _stretch(at: Span) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from gradlint.finding import Finding, Severity
+from gradlint.finding import Finding, Severity, Span
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
@@ -21,6 +21,11 @@ def shown_path(path: str) -> str:
 def printable(text: str) -> str:
     """`text` with control characters shown, so that no program can write to the terminal through its report."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def in_cell(at: Span) -> str:
+    """`cell 3, line 5: ` where a place is in a cell: for formats that know no cells."""
+    return f"cell {at.cell}, line {at.line}: " if at.cell else ""
 
 
 def count(number: int, noun: str) -> str:

@@ -9,8 +9,7 @@ from gradlint.report._place import printable, shown_path, summary
 def render(outcome: Outcome) -> str:
     """The findings, one a line, and how many there are."""
     lines = [
-        f"{shown_path(finding.at.path)}:{finding.at.line}:{finding.at.column}: "
-        f"{finding.severity.label}[{finding.code}] {finding.message}"
+        f"{shown_path(finding.at.path)}:{finding.at.place}: {finding.severity.label}[{finding.code}] {finding.message}"
         for finding in outcome.findings
     ]
     return "\n".join([*map(printable, lines), summary(outcome.findings, outcome.files)]) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradlint.finding import Finding, Severity
 from gradlint.fingerprint import relative
 from gradlint.report import Outcome
+from gradlint.report._place import in_cell
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -15,16 +16,17 @@ def render(outcome: Outcome) -> str:
 
 
 def _command(finding: Finding, outcome: Outcome) -> str:
+    at = outcome.raw(finding.at)
     properties = {
         "title": f"gradlint ({finding.code} {finding.name})",
-        "file": relative(finding.at.path, outcome.root),
-        "line": finding.at.line,
-        "endLine": finding.at.last_line,
+        "file": relative(at.path, outcome.root),
+        "line": at.line,
+        "endLine": at.last_line,
     }
-    if finding.at.line == finding.at.end_line:  # columns of a stretch over several lines are refused
-        properties |= {"col": finding.at.column, "endColumn": finding.at.end_column}
+    if at.line == at.end_line:  # columns of a stretch over several lines are refused
+        properties |= {"col": at.column, "endColumn": at.end_column}
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    message = finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
+    message = in_cell(finding.at) + finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
     return f"::{_COMMANDS[finding.severity]} {listed}::{_text(message)}"
 
 

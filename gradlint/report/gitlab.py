@@ -8,6 +8,7 @@ from typing import Any
 from gradlint.finding import Finding, Severity
 from gradlint.fingerprint import fingerprints, relative
 from gradlint.report import Outcome
+from gradlint.report._place import in_cell
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: "info"}
 
@@ -19,9 +20,9 @@ def render(outcome: Outcome) -> str:
 
 
 def _object(finding: Finding, fingerprint: str, outcome: Outcome) -> dict[str, Any]:
-    at = finding.at
+    at = outcome.raw(finding.at)
     return {
-        "description": finding.message,
+        "description": in_cell(finding.at) + finding.message,
         "check_name": finding.code,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],

@@ -19,7 +19,7 @@ def render(outcome: Outcome) -> str:
         "testsuites", name="gradlint", tests=str(max(1, len(outcome.findings))), failures=number
     )
     for path, found in itertools.groupby(outcome.findings, key=lambda finding: finding.at.path):
-        _add_suite(suites, relative(path, outcome.root), list(found))
+        _add_suite(suites, relative(path, outcome.root), list(found), outcome)
     if not outcome.findings:
         suite = ElementTree.SubElement(suites, "testsuite", name="gradlint", tests="1", failures="0")
         ElementTree.SubElement(suite, "testcase", name="nothing found", classname="gradlint")
@@ -27,15 +27,15 @@ def render(outcome: Outcome) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
 
 
-def _add_suite(suites: ElementTree.Element, path: str, findings: Sequence[Finding]) -> None:
+def _add_suite(suites: ElementTree.Element, path: str, findings: Sequence[Finding], outcome: Outcome) -> None:
     number = str(len(findings))
     suite = ElementTree.SubElement(suites, "testsuite", name=printable(path), tests=number, failures=number)
     for finding in findings:
         at = finding.at
         case = ElementTree.SubElement(
-            suite, "testcase", name=f"{finding.code} {finding.name} at {at.line}:{at.column}",
-            classname=printable(path), file=printable(path), line=str(at.line),
+            suite, "testcase", name=f"{finding.code} {finding.name} at {at.place}",
+            classname=printable(path), file=printable(path), line=str(outcome.raw(at).line),
         )  # fmt: skip
         message = printable(finding.message)
         failure = ElementTree.SubElement(case, "failure", message=message, type=finding.severity.label)
-        failure.text = printable(f"{path}:{at.line}:{at.column}: {finding.code} {finding.message}")
+        failure.text = printable(f"{path}:{at.place}: {finding.code} {finding.message}")

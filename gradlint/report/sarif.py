@@ -11,6 +11,7 @@ from gradlint import __version__
 from gradlint.finding import Edit, Finding, Fix, Severity, Span
 from gradlint.fingerprint import fingerprints, relative
 from gradlint.report import Outcome
+from gradlint.report._place import in_cell
 from gradlint.rule import Rule, rules
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -53,9 +54,9 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) -> dict[str, Any]:
-    text = finding.message + (f"\n{finding.help}" if finding.help else "")
+    text = in_cell(finding.at) + finding.message + (f"\n{finding.help}" if finding.help else "")
     related = [
-        {"id": number, **_location(each.at, outcome), "message": {"text": each.message}}
+        {"id": number, **_location(each.at, outcome), "message": {"text": in_cell(each.at) + each.message}}
         for number, each in enumerate(finding.related, 1)
     ]
     return {
@@ -66,12 +67,12 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
         "locations": [_location(finding.at, outcome)],
         "partialFingerprints": {"gradlint/v1": fingerprint},
         **({"relatedLocations": related} if related else {}),
-        **({"fixes": [_fix(finding.fix, outcome)]} if finding.fix else {}),
+        **({"fixes": [_fix(finding.fix, outcome)]} if finding.fix and not finding.at.cell else {}),
     }
 
 
 def _location(at: Span, outcome: Outcome) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": _artifact(at.path, outcome), "region": _region(at)}}
+    return {"physicalLocation": {"artifactLocation": _artifact(at.path, outcome), "region": _region(outcome.raw(at))}}
 
 
 def _artifact(path: str, outcome: Outcome) -> dict[str, str]:

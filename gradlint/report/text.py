@@ -38,7 +38,7 @@ def _paragraph(finding: Finding, outcome: Outcome, paint: Paint) -> str:
 
 
 def _framed(at: Span, outcome: Outcome, margin: int, mark: str, paint: Paint, color: str) -> Sequence[str]:
-    arrow = f"{' ' * margin}{paint('-->', 'blue')} {printable(shown_path(at.path))}:{at.line}:{at.column}"
+    arrow = f"{' ' * margin}{paint('-->', 'blue')} {printable(shown_path(at.path))}:{at.place}"
     context = 2 if mark == "^" else 0
-    lines = outcome.lines(at.path)
+    lines = outcome.lines(at)
     return [arrow, *frame(lines, at, margin=margin, context=context, mark=mark, paint=paint, color=color)]

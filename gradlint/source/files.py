@@ -66,8 +66,12 @@ def _walk_folder(walk: _Walk, start: pathlib.Path) -> None:
     top = pathlib.Path(os.path.abspath(start))
     specs = [spec for spec in _specs_above(top) if _verdict([spec], top, is_folder=True) is not True]
     for folder, below in _folders(walk, top, specs):
-        for name in sorted(entry.name for entry in _entries(walk, folder) if entry.name.endswith(".py")):
+        for name in sorted(entry.name for entry in _entries(walk, folder) if _is_included(walk, folder, entry)):
             _take(walk, start / (folder / name).relative_to(top), folder / name, below, top)
+
+
+def _is_included(walk: _Walk, folder: pathlib.Path, entry: os.DirEntry[str]) -> bool:
+    return walk.settings_for(folder).includes(folder / entry.name) and not entry.is_dir()
 
 
 def _folders(walk: _Walk, top: pathlib.Path, specs: list[_Spec]) -> Iterator[tuple[pathlib.Path, list[_Spec]]]:

@@ -75,14 +75,24 @@ def encoding_of(content: bytes) -> str:
 
 def parse(path: str, text: str) -> Source | SyntaxFault:
     """The tree of a program, or what its syntax error is."""
+    if "\0" in text:
+        return SyntaxFault(_point(path, text, text.index("\0")), "source code cannot contain null bytes")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the user's program is not ours to print
             return Source(path, text, ast.parse(text))
     except SyntaxError as error:
         return SyntaxFault(_place(path, error), error.msg)
+    except UnicodeEncodeError as error:
+        return SyntaxFault(_point(path, text, error.start), f"no text: {error.reason}")
     except (ValueError, RecursionError, MemoryError) as error:
         return SyntaxFault(Span(path, 1, 1, 1, 1), str(error) or "too deeply nested for Python's parser")
+
+
+def _point(path: str, text: str, offset: int) -> Span:
+    before = _LINE.findall(text[:offset] + "x")[:-1]
+    line, column = len(before), len(before[-1])
+    return Span(path, line, column, line, column)
 
 
 def _place(path: str, error: SyntaxError) -> Span:

@@ -125,11 +125,11 @@ def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]] | None = No
     """The report for people: each finding framed, then its route, the parameters not reached, and what was not seen."""
     findings = tuple(told.finding for told in report.told)
     files = len({finding.at.path for finding in findings})
-    outcome = Outcome(findings, files, lambda path: linecache.getlines(os.path.abspath(path)))
+    outcome = Outcome(findings, files, lambda at: linecache.getlines(os.path.abspath(at.path)))
     parts = [_head(report)]
     for told in report.told:
         alone = Outcome(
-            (told.finding,), 1, lambda path: [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(path))]
+            (told.finding,), 1, lambda at: [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(at.path))]
         )
         parts.append(render("text", alone).rsplit("\n", 2)[0] + "\n" + "".join(_extras(told)))
     parts += _of_other_ranks(reports or {})

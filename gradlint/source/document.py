@@ -1,0 +1,81 @@
+"""The programs that files hold: a module is one, so is a notebook; a page of Markdown has one a block.
+
+A program has a path: that of its file or, of a block, `page.md:12` with the row where it begins. All that is said
+inside gradlint of places is said of the program; `Program.located` says where that is in the file, for those who read.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+from gradlint.finding import Span
+from gradlint.source import markdown, notebook, parse
+from gradlint.source.parse import SyntaxFault
+from gradlint.source.places import Program
+
+MODULE, NOTEBOOK = ".py", ".ipynb"
+_PAGE = re.compile(r"(?P<file>.+\.(?:md|markdown))(?::(?P<row>\d+))?", re.IGNORECASE | re.DOTALL)
+
+
+def parted(path: str) -> tuple[str, int]:
+    """The file that holds the program at `path`, and the row in it where a block begins."""
+    page = _PAGE.fullmatch(path)
+    return (page["file"], int(page["row"] or 0)) if page else (path, 0)
+
+
+def file_of(path: str) -> str:
+    """The file that holds the program at `path`."""
+    return parted(path)[0]
+
+
+def read(path: pathlib.Path) -> bytes:
+    """The bytes of the file that holds the program at `path`."""
+    return pathlib.Path(file_of(str(path))).read_bytes()
+
+
+def programs(path: str, content: bytes) -> tuple[str, ...]:
+    """The paths of the programs that a file holds."""
+    if not _PAGE.fullmatch(path):
+        return (path,)
+    page = parse.decode(path, content)
+    return tuple(f"{path}:{block.row}" for block in markdown.blocks(page)) if isinstance(page, str) else (path,)
+
+
+def program(path: str, content: bytes) -> Program | SyntaxFault:
+    """The program at `path` in the file with this content, or why there is none."""
+    if path.endswith(NOTEBOOK):
+        return notebook.program(path, content)
+    text = parse.decode(path, content)
+    if not isinstance(text, str):
+        return text
+    page = _PAGE.fullmatch(path)
+    return _in_page(path, text, int(page["row"] or 0)) if page else Program(text)
+
+
+def _in_page(path: str, text: str, row: int) -> Program | SyntaxFault:
+    block = next((block for block in markdown.blocks(text) if block.row == row), None)
+    return block.program if block else SyntaxFault(Span(path, 1, 1, 1, 1), "no block of Python begins here")
+
+
+def decode(path: str, content: bytes) -> str | SyntaxFault:
+    """The text of the program at `path`, or why there is none."""
+    found = program(path, content)
+    return found.text if isinstance(found, Program) else found
+
+
+def encode(path: str, text: str, original: bytes) -> bytes:
+    """The file with `text` as its program at `path`, encoded as it was; UnicodeEncodeError where that cannot be."""
+    if path.endswith(NOTEBOOK):
+        return notebook.updated(original, text)
+    page = _PAGE.fullmatch(path)
+    if page:
+        before = parse.decode(path, original)
+        assert isinstance(before, str), "only what can be decoded is changed"
+        text = markdown.updated(before, int(page["row"]), text)
+    return text.encode(parse.encoding_of(original))
+
+
+def can_take(path: str, before: str, after: str) -> bool:
+    """Whether a file can hold the program `after` where it held `before`."""
+    return not path.endswith(NOTEBOOK) or notebook.is_whole(before, after)
