@@ -4,8 +4,8 @@ Parameters are replaced or added after the optimizer was built from the old ones
 
 ## What it does
 Reports the statement that puts a new parameter into a model whose parameters an optimizer took before, where a loss
-then
-trains the new one and no optimizer holds it.
+then trains the new one and no optimizer holds it; and where a model is made (or copied by `deepcopy`) after the
+optimizer, and is trained in the place of the one that the optimizer holds.
 
 ## Why it matters
 The optimizer goes on updating tensors that the model no longer uses. The new layer, adapter or head gets gradients, and
@@ -46,45 +46,75 @@ Or hand the new parameters over: `optimizer.add_param_group({"params": new.param
 ## What it does not report
 - Parameters that any optimizer holds in the end, or that get no gradient.
 - `model.cuda()` and `model.to(device)`, which keep the parameters.
-- Parts of another model.
+- Parts of another model, and what was there before and is merely wrapped together with the model.
+- A copy whose gradients are handed back by hand, or whose parameters the program updates itself.
 
 ## Limits
-Layers that an unknown function adds are not seen.
+Layers that an unknown function adds are not seen. `gradlint trace` does not see that a copy was made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Fact, Module, Optimizer, OptimizerStep, Parameter, Tape, leaves
+from gradlint.tape import (
+    Event,
+    Fact,
+    InPlace,
+    Kind,
+    Module,
+    Optimizer,
+    OptimizerStep,
+    Parameter,
+    Tape,
+    Value,
+    ancestors,
+    leaves,
+)  # fmt: skip
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.ERROR
+_Late = dict[int, tuple[Fact, Parameter]]
 _HELP = "Change the model first, then build the optimizer; or hand the new parameters over with `add_param_group`."
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """Parameters that no optimizer trains: where they came in, and the optimizer that was made before."""
+
+    at: Span
+    stack: tuple[Span, ...]
+    optimizer: Optimizer
+    parameters: list[Parameter]
+    whole: bool = False  # nothing of the model that this optimizer holds is trained any more
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every late part of a model that is trained by a loss and held by no optimizer, on any path."""
-    found: dict[Span, tuple[Fact, Optimizer, list[Parameter]]] = {}
+    found: dict[Span, _Lost] = {}
     kept: set[tuple[Span, str]] = set()
     for tape in paths:
         optimizers = _optimizers(tape)
         if not optimizers or not all(optimizer.complete for optimizer in optimizers):
             continue
-        trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in leaves(sink.value) if leaf.parameter}
-        for fact, parameter in _late(tape):
-            holder = _holder_of_rest(parameter, optimizers)
+        trained = {id(leaf.parameter): leaf for sink in tape.backwards() for leaf in leaves(sink.value)}
+        late = _late(tape)
+        for fact, parameter in late.values():
+            holder = _holder_of_rest(parameter, optimizers, late)
             if any(optimizer.holds(parameter) for optimizer in optimizers):
                 kept.add((fact.at, parameter.path))
             elif id(parameter) in trained and holder is not None:
-                found.setdefault(fact.at, (fact, holder, []))[2].append(parameter)
+                found.setdefault(fact.at, _Lost(fact.at, fact.stack, holder, [])).parameters.append(parameter)
+        if not found:
+            replaced = _replaced(tape, optimizers, late)
+            found |= {replaced.at: replaced} if replaced is not None else {}
     for at in sorted(found):
-        fact, optimizer, parameters = found[at]
-        lost = [parameter for parameter in parameters if (at, parameter.path) not in kept]
+        lost = [parameter for parameter in found[at].parameters if (at, parameter.path) not in kept]
         if lost:
-            yield _report(fact, optimizer, lost)
+            yield _report(found[at], lost)
 
 
 def _optimizers(tape: Tape) -> list[Optimizer]:
@@ -92,21 +122,23 @@ def _optimizers(tape: Tape) -> list[Optimizer]:
     return list(found.values())
 
 
-def _late(tape: Tape) -> Iterator[tuple[Fact, Parameter]]:
+def _late(tape: Tape) -> _Late:
     """The last place at which each parameter was put into a model after an optimizer was made."""
-    last: dict[int, tuple[Fact, Parameter]] = {}
+    last: _Late = {}
     for event in tape.events:
         if isinstance(event, Fact) and event.what == "attached" and event.value is not None and event.value.parameter:
             last[id(event.value.parameter)] = (event, event.value.parameter)
-    yield from last.values()
+    return last
 
 
-def _holder_of_rest(parameter: Parameter, optimizers: Sequence[Optimizer]) -> Optimizer | None:
-    """The optimizer that holds other parameters of the same model."""
+def _holder_of_rest(parameter: Parameter, optimizers: Sequence[Optimizer], late: _Late) -> Optimizer | None:
+    """The optimizer that holds other parameters of the same model, which were part of it before."""
     root = _root(parameter.module)
     for optimizer in optimizers:
         for held in optimizer.parameters:
-            if held.parameter is not None and root is not None and _root(held.parameter.module) is root:
+            if held.parameter is None or root is None or id(held.parameter) in late:
+                continue
+            if _root(held.parameter.module) is root:
                 return optimizer
     return None
 
@@ -117,10 +149,47 @@ def _root(module: Module | None) -> Module | None:
     return module
 
 
-def _report(fact: Fact, optimizer: Optimizer, parameters: Sequence[Parameter]) -> Report:
+def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:
+    """A model made after the only optimizers that step, which a loss trains in the place of the one that they hold."""
+    trained = [leaf for sink in tape.backwards() for leaf in leaves(sink.value)]
+    if not tape.complete or any(leaf.assumed or leaf.kind is Kind.UNKNOWN for leaf in trained):
+        return None
+    if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
+        return None  # the gradients of one model are given to the other by hand
+    parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.parameter is not None}
+    if any(optimizer.holds(leaf.parameter) for optimizer in optimizers for leaf in trained if leaf.parameter):
+        return None
+    first = min((event.order for event in tape.events if _makes(event, optimizers)), default=None)
+    later = [leaf for key, leaf in parameters.items() if key in late or (first is not None and leaf.order > first)]
+    if not later or len(later) < len(parameters) or _written_by_hand(tape, later):
+        return None
+    at, stack = _common_place(later)
+    return _Lost(at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True)
+
+
+def _makes(event: Event, optimizers: Sequence[Optimizer]) -> bool:
+    return isinstance(event, Fact) and event.what == "optimizer" and any(event.at == one.at for one in optimizers)
+
+
+def _written_by_hand(tape: Tape, parameters: Sequence[Value]) -> bool:
+    """Whether the program updates them itself, in place."""
+    own = {id(leaf.parameter) for leaf in parameters}
+    written = (value for event in tape.events if isinstance(event, InPlace) for value in ancestors(event.before))
+    return any(id(value.parameter) in own for value in written if value.parameter is not None)
+
+
+def _common_place(parameters: Sequence[Value]) -> tuple[Span, tuple[Span, ...]]:
+    """Where all of them are made: the innermost call that they share, and the calls that led there."""
+    ways = [(*leaf.stack, leaf.at) for leaf in parameters]
+    shared = [steps[0] for steps in zip(*ways, strict=False) if len(set(steps)) == 1] or [ways[0][0]]
+    return shared[-1], tuple(shared[:-1])
+
+
+def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:
     names = list(dict.fromkeys(f"`{parameter.path}`" for parameter in parameters))
-    name = f"`{optimizer.name or optimizer.cls}`"
+    name = f"`{lost.optimizer.name or lost.optimizer.cls}`"
     are, them = ("is", "it") if len(names) == 1 else ("are", "them")
-    message = f"{listed(names[:3])} {are} put in after {name} took the parameters: no optimizer trains {them}"
-    made = Related(optimizer.at, f"{name} takes the parameters here")
-    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), made))
+    happened = "made" if lost.whole else "put in"
+    message = f"{listed(names[:3])} {are} {happened} after {name} took the parameters: no optimizer trains {them}"
+    made = Related(lost.optimizer.at, f"{name} takes the parameters here")
+    return Report(lost.at, message, _HELP, places(lost.at, *calls(lost.stack, ()), made))

@@ -88,7 +88,10 @@ class Copier:
         if parameter is not None:
             owner = self._module(parameter.module)
             parameter = self._keep(parameter, tape.Parameter(parameter.name, owner, place(call)))
-        made = replace(node, parameter=parameter, storage=tape.Storage(), saves=(), order=len(self.m.tape.events))
+        made = replace(
+            node, parameter=parameter, storage=tape.Storage(), saves=(), at=place(call), stack=self.m.where,
+            order=len(self.m.tape.events),
+        )  # fmt: skip
         copied = Tensor(made, detached=False, uncounted=False)
         if parameter is not None:
             self.m.parameters[parameter] = copied
