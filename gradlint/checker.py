@@ -150,7 +150,7 @@ def check(
         progress=progress,
         sources={
             pathlib.Path(path): text
-            for path in programs
+            for path in dict.fromkeys([*programs, *texts.given])
             if document.file_of(path) in texts.given and isinstance(text := texts.text(path), str)
         },
     )

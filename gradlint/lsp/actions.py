@@ -1,0 +1,90 @@
+"""What an editor offers at a place: the fixes of what was found there, all safe fixes at once, and suppressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from gradlint.annotate import suppressed
+from gradlint.finding import Applicability, Finding
+from gradlint.fix.attach import Files, with_fixes
+from gradlint.fix.edits import joined
+from gradlint.lsp.convert import Client, meet
+from gradlint.lsp.documents import View
+
+QUICK_FIX = types.CodeActionKind.QuickFix
+FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.gradlint"
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """Makes the actions for one document, which is at `path` and has this version for the client."""
+
+    path: str
+    view: View
+    client: Client
+    document: types.OptionalVersionedTextDocumentIdentifier
+
+    def actions(self, asked: types.Range, only: Sequence[str] | None) -> Iterator[types.CodeAction]:
+        """The actions at a place, of the kinds that are wanted."""
+        files = Files(self.view.checked.texts.text)
+        if files.file(self.path) is None:
+            return  # what does not parse cannot be mended, and no comment be put in
+        found = with_fixes((each for each in self.view.findings if each.at.path == self.path), files)
+        here = [finding for finding in found if meet(self.client.range(finding.at), asked)]
+        if _wants(only, QUICK_FIX.value):
+            yield from self._fixes(here)
+            yield from self._suppressions(here)
+        if _wants(only, FIX_ALL):
+            yield from self._all_safe_fixes(found, files)
+
+    def _fixes(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
+        for finding in here:
+            if finding.fix is not None:
+                is_safe = finding.fix.applicability is Applicability.SAFE
+                title = f"{finding.code}: {finding.fix.message}{'' if is_safe else ' (unsafe)'}"
+                edits = self.client.text_edits(finding.fix.edits)
+                yield self._action(title, edits, [finding], is_preferred=is_safe)
+
+    def _suppressions(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
+        text = self.view.checked.texts.text(self.path)
+        assert isinstance(text, str)
+        for finding in here:
+            if place := suppressed(text, finding):
+                number, line = place
+                edits = [types.TextEdit(self.client.line(self.path, number), line)]
+                yield self._action(f"{finding.code}: Suppress it on this line", edits, [finding])
+
+    def _all_safe_fixes(self, found: Sequence[Finding], files: Files) -> Iterator[types.CodeAction]:
+        safe = [each for each in found if each.fix and each.fix.applicability is Applicability.SAFE]
+        file = files.file(self.path)
+        assert file is not None
+        _, kept = joined(file.layout, [each.fix for each in safe if each.fix])
+        if kept:
+            edits = self.client.text_edits(edit for fix in kept for edit in fix.edits)
+            mended = [each for each in safe if each.fix in kept]
+            yield self._action("gradlint: Apply all safe fixes", edits, mended, kind=FIX_ALL)
+
+    def _action(
+        self,
+        title: str,
+        edits: Sequence[types.TextEdit],
+        findings: Sequence[Finding],
+        *,
+        kind: str = QUICK_FIX.value,
+        is_preferred: bool = False,
+    ) -> types.CodeAction:
+        change = (
+            types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(self.document, edits)])
+            if self.client.takes_versions
+            else types.WorkspaceEdit(changes={self.document.uri: edits})
+        )
+        solved = [self.client.diagnostic(each) for each in findings]
+        return types.CodeAction(title, kind=kind, diagnostics=solved, is_preferred=is_preferred or None, edit=change)
+
+
+def _wants(only: Sequence[str] | None, kind: str) -> bool:
+    """Whether a kind is one of those asked for; `source` asks for `source.fixAll.gradlint`, too."""
+    return only is None or any(kind == each or kind.startswith(f"{each}.") for each in only)

@@ -1,0 +1,251 @@
+"""The server: what the client says of its documents, when each is checked, and what it is told.
+
+A document is checked when it is opened, a moment after it was changed, and, with all other open ones, when one is
+saved. Checks run one after the other in a thread of their own; whoever asks for something at a place is answered
+from the text that he sees, when its check is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import threading
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from lsprotocol import types
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+from gradlint import __version__, library
+from gradlint.errors import UserError
+from gradlint.finding import Finding
+from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu
+from gradlint.lsp.convert import Client, meet
+from gradlint.lsp.documents import Override, View, examine, name, override
+from gradlint.rule import rules
+
+DEBOUNCE = 0.05  # seconds without a further change before a document is checked
+STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
+
+
+class Server(LanguageServer):
+    """The language server: the open documents, what was found in each, and the checks that are under way."""
+
+    def __init__(self) -> None:
+        super().__init__("gradlint", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        self.names: dict[str, str] = {}  # the paths of the open documents, by their URI
+        self.views: dict[str, View] = {}
+        self.pending: dict[str, asyncio.Task[None]] = {}
+        self.sent: dict[str, Sequence[types.Diagnostic]] = {}
+        self.outweigh: Override = override({})
+        self.thread_of_checks = _thread()
+
+    # --- documents
+
+    def opened(self, document: types.TextDocumentItem) -> None:
+        """A document is there; other than Python files have nothing to check."""
+        path = name(document.uri)
+        if document.language_id == "python" and path is not None:
+            self.names[document.uri] = path
+            self.check(document.uri, 0.0)
+
+    def changed(self, uri: str) -> None:
+        """A document has a new text: it is checked, and so are those in whose checks something was found in it."""
+        for each in self.names:
+            if each == uri or (each in self.views and self.views[each].speaks_of(self.names[uri])):
+                self.check(each, DEBOUNCE)
+
+    def check_all(self, first: str = "") -> None:
+        """Check all open documents, `first` before the others."""
+        for uri in sorted(self.names, key=lambda each: each != first):
+            self.check(uri, 0.0)
+
+    def closed(self, uri: str) -> None:
+        """A document is gone, and with it what was found in it and through it."""
+        if self.names.pop(uri, None) is not None:
+            self.views.pop(uri, None)
+            if task := self.pending.pop(uri, None):
+                task.cancel()
+            self.publish(uri)
+
+    # --- checks
+
+    def check(self, uri: str, delay: float) -> None:
+        """Check a document after `delay` seconds, instead of any check of it that is not yet done."""
+        if task := self.pending.get(uri):
+            task.cancel()
+        self.pending[uri] = task = asyncio.create_task(self._check(uri, delay))
+        task.add_done_callback(functools.partial(self._checked, uri))
+
+    async def _check(self, uri: str, delay: float) -> None:
+        await asyncio.sleep(delay)
+        texts = {self.names[each]: self.workspace.get_text_document(each).source for each in self.names}
+        job = functools.partial(examine, self.names[uri], self._version(uri), texts, self.outweigh)
+        try:
+            self.views[uri] = await asyncio.get_running_loop().run_in_executor(self.thread_of_checks, job)
+        except UserError as error:  # in the settings of the project
+            self.complain(error)
+            self.views.pop(uri, None)
+
+    def complain(self, error: UserError) -> None:
+        """Show what is wrong with the settings."""
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"gradlint: {error}"))
+
+    def _checked(self, uri: str, task: asyncio.Task[None]) -> None:
+        """A check is done, cancelled, or has met a bug of ours, which costs this document what was found in it."""
+        if task.cancelled():
+            return
+        if error := task.exception():
+            self.views.pop(uri, None)
+            told = "".join(traceback.format_exception(error, limit=-20))
+            self.window_log_message(types.LogMessageParams(types.MessageType.Error, told))
+        self.publish(uri)
+
+    async def settled(self, uri: str) -> View | None:
+        """What was found in the text that the document has now; None where it could not be checked."""
+        while (task := self.pending.get(uri)) is not None and not task.done():
+            await asyncio.wait([task])
+        view = self.views.get(uri)
+        return view if view and view.version == self._version(uri) else None
+
+    def _version(self, uri: str) -> int | None:
+        return self.workspace.get_text_document(uri).version if uri in self.names else None
+
+    # --- what the client is told
+
+    def publish(self, uri: str) -> None:
+        """Send what was found in the document `uri`, and wherever else something is new."""
+        found: dict[str, dict[Finding, types.Diagnostic]] = {each: {} for each in (uri, *self.sent)}
+        for view in self.views.values():
+            client = self.client(view)
+            for finding in view.findings:
+                found.setdefault(self.uri(finding.at.path), {}).setdefault(finding, client.diagnostic(finding))
+        for each, diagnostics in found.items():
+            told = [diagnostics[finding] for finding in sorted(diagnostics, key=lambda finding: finding.sort_key)]
+            if each == uri or told != self.sent.get(each):
+                self._send(each, told)
+
+    def _send(self, uri: str, diagnostics: Sequence[types.Diagnostic]) -> None:
+        self.sent[uri] = diagnostics
+        if not diagnostics:
+            del self.sent[uri]
+        version = self.views[uri].version if uri in self.views else self._version(uri)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
+
+    def client(self, view: View) -> Client:
+        """How to tell the client of what was found."""
+        capabilities = self.client_capabilities
+        published = capabilities.text_document and capabilities.text_document.publish_diagnostics
+        edit = capabilities.workspace and capabilities.workspace.workspace_edit
+        return Client(
+            self.uri,
+            view.checked.texts.lines,
+            self.workspace.position_codec,
+            takes_related=bool(published and published.related_information),
+            takes_versions=bool(edit and edit.document_changes),
+        )
+
+    def uri(self, path: str) -> str:
+        """What the client calls the file at `path`."""
+        opened = next((uri for uri, known in self.names.items() if known == path), None)
+        return opened or str(uris.from_fs_path(os.path.abspath(path)))
+
+
+def _thread() -> ThreadPoolExecutor:
+    """The thread that checks, with a stack of its own; it begins with what the first check would wait for."""
+    before = threading.stack_size(STACK)
+    executor = ThreadPoolExecutor(1)
+    executor.submit(library.load)
+    executor.submit(rules)
+    threading.stack_size(before)
+    return executor
+
+
+def serve() -> None:
+    """Answer a client on standard input and output until it says that it is done."""
+    made().start_io()
+
+
+def made() -> Server:
+    """A server that knows what to do with each message."""
+    server = Server()
+    server.feature(types.INITIALIZE)(_initialize)
+    server.feature(types.INITIALIZED)(_initialized)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(_opened)
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(_changed)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(_saved)
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_closed)
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(_files_changed)
+    server.feature(types.TEXT_DOCUMENT_HOVER)(_hover)
+    offered = types.CodeActionOptions([QUICK_FIX, FIX_ALL])
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, offered)(_code_actions)
+    return server
+
+
+def _initialize(server: Server, params: types.InitializeParams) -> None:
+    root = server.workspace.root_path
+    if root is not None and os.path.isdir(root):
+        os.chdir(root)  # as if `gradlint check` was run there
+    try:
+        server.outweigh = override(params.initialization_options or {})
+    except UserError as error:
+        server.complain(error)
+
+
+def _initialized(server: Server, _params: types.InitializedParams) -> None:
+    workspace = server.client_capabilities.workspace
+    watched = workspace and workspace.did_change_watched_files
+    if watched and watched.dynamic_registration:
+        watchers = [types.FileSystemWatcher(pattern) for pattern in ("**/*.py", "**/pyproject.toml")]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        wish = types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+        server.client_register_capability(types.RegistrationParams([wish]))
+
+
+def _opened(server: Server, params: types.DidOpenTextDocumentParams) -> None:
+    server.opened(params.text_document)
+
+
+def _changed(server: Server, params: types.DidChangeTextDocumentParams) -> None:
+    server.changed(params.text_document.uri)
+
+
+def _saved(server: Server, params: types.DidSaveTextDocumentParams) -> None:
+    server.check_all(first=params.text_document.uri)
+
+
+def _closed(server: Server, params: types.DidCloseTextDocumentParams) -> None:
+    server.closed(params.text_document.uri)
+
+
+def _files_changed(server: Server, params: types.DidChangeWatchedFilesParams) -> None:
+    if any(change.uri not in server.names for change in params.changes):
+        server.check_all()
+
+
+async def _hover(server: Server, params: types.HoverParams) -> types.Hover | None:
+    """The page of the rule of what was found at a place."""
+    uri = params.text_document.uri
+    view = await server.settled(uri)
+    if view is None:
+        return None
+    client, cursor = server.client(view), types.Range(params.position, params.position)
+    here = [each for each in view.findings if server.uri(each.at.path) == uri and meet(client.range(each.at), cursor)]
+    if not here:
+        return None
+    pages = dict.fromkeys(rules()[finding.code].page for finding in here)
+    return types.Hover(
+        types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(pages)), client.range(here[0].at)
+    )
+
+
+async def _code_actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+    uri = params.text_document.uri
+    view = await server.settled(uri)
+    if view is None:
+        return []
+    document = types.OptionalVersionedTextDocumentIdentifier(uri, view.version)
+    return list(Menu(server.names[uri], view, server.client(view), document).actions(params.range, params.context.only))
