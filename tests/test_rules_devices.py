@@ -38,6 +38,25 @@ RUN = {
     "by a condition in a string": "@pytest.mark.skipif('sys.platform == \"win32\"')\ndef test_step():\n" + STEP,
 }
 
+CALLED = """\
+import torch
+
+
+def train(model, batches, optimizer, scaler, ngpu):
+    for x in batches:
+        x = x.to("cuda" if ngpu > 0 else "cpu")
+        with torch.autocast("cuda", enabled=scaler is not None):
+            loss = model(x).mean()
+        optimizer.zero_grad()
+        if scaler is not None:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            loss.backward()
+            optimizer.step()
+"""
+
 
 @pytest.mark.parametrize("test", SKIPPED.values(), ids=SKIPPED.keys())
 def test_a_test_that_is_skipped_without_cuda_may_name_it(test: str, tmp_path: pathlib.Path) -> None:
@@ -49,7 +68,11 @@ def test_a_test_that_runs_without_cuda_may_not_name_it(test: str, tmp_path: path
     assert _told(test, tmp_path) == ["GL409"]
 
 
-def _told(test: str, folder: pathlib.Path) -> list[str]:
+def test_an_autocast_that_the_caller_enables_is_left_to_the_caller_in_every_round(tmp_path: pathlib.Path) -> None:
+    assert _told(CALLED, tmp_path, before="") == []
+
+
+def _told(test: str, folder: pathlib.Path, before: str = BEFORE) -> list[str]:
     path = folder / "test_step.py"
-    path.write_text(BEFORE + test, encoding="utf-8")
+    path.write_text(before + test, encoding="utf-8")
     return [finding.code for finding in analyze([path], select=lambda code: True).findings]

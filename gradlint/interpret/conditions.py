@@ -66,9 +66,15 @@ def test_of(m: Machine, value: Abstract) -> Test:
     """The question whether `value` is true."""
     if isinstance(value, Unknown) and value.test is not None:
         return value.test
-    if isinstance(value, Tensor) and id(value.node) in m.tests:
-        return m.tests[id(value.node)][1]
+    known = m.tests.get(id(value.node if isinstance(value, Tensor) else value))
+    if known is not None:
+        return known[1]
     return Test(m.symbol(value).asked, "true")
+
+
+def is_answer(m: Machine, value: Abstract) -> bool:
+    """Whether `value` hangs on something that the program does not say: unknown, or known on this path alone."""
+    return not isinstance(value, Const) or id(value) in m.tests
 
 
 def truth(m: Machine, value: Abstract) -> bool | None:
@@ -99,10 +105,12 @@ def decide(m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default:
 
 
 def boolean(m: Machine, test: Test, text: str) -> Abstract:
-    """The value of an unknown comparison; a constant where this path knows it."""
+    """The value of an unknown comparison; a constant, which `test_of` knows as its answer, where this path knows it."""
     known = m.oracle.facts.known(test)
     if known is not None:
-        return TRUE if known else FALSE
+        answer = Const(known)
+        m.tests[id(answer)] = (answer, test)
+        return answer
     key = (test.relation, _key(test.operand), test.negated)
     return Unknown(test.subject.derive(key, text), data=True, type="bool", test=test)
 

@@ -151,7 +151,7 @@ class Machine:
         self.parameters: dict[tape.Parameter, Tensor] = {}
         self.views: dict[int, list[Tensor]] = {}
         self.symbols: dict[int, tuple[object, Symbol]] = {}
-        self.tests: dict[int, tuple[tape.Value, Test]] = {}
+        self.tests: dict[int, tuple[tape.Value | Const, Test]] = {}  # what a truth was the answer to
         self.concrete: dict[Symbol, Const] = {}
         self.overrides: dict[tuple[Symbol, str], Abstract] = {}
         self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys

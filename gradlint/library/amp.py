@@ -115,7 +115,7 @@ def _tell(m: Machine, call: Call, device: str | None, given: Abstract | None) ->
     """The fact that something of mixed precision is made."""
     known = None if given is None else conditions.truth(m, given)
     enabled = "default" if given is None else {True: "true", False: "false", None: "unknown"}[known]
-    by = "" if given is None or isinstance(given, Const) else f" by={_condition(m, given)}"
+    by = f" by={_condition(m, given)}" if given is not None and conditions.is_answer(m, given) else ""
     detail = f"{call.name} device={device or 'unknown'} enabled={enabled}{by}"
     m.emit(tape.Fact(at=call.frame.span(call.node), what="amp", detail=detail, text=call.frame.text(call.node)))
     return detail
