@@ -9,6 +9,7 @@ import collections
 import contextlib
 import os
 import pathlib
+import shlex
 import sys
 import time
 import traceback
@@ -133,6 +134,10 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: mend what changes more than the bug, too.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@click.option(
+    "--verify", is_flag=True, help="With --fix: run the program before and after, and write only if all is well."
+)
+@click.option("--run", "command", metavar="COMMAND", help="What --verify runs: 'train.py --epochs 1'.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]")
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep the results of unchanged files.")
 @click.option("--cache-dir", type=_FOLDER, help="Where to keep them.  [default: .gradlint_cache]")
@@ -154,6 +159,7 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     files = [*given, *_files([path for path in paths or (".",) if path != STDIN], settings_for)]
     if not files:
         return 0
+    _refuse_misplaced(options, given)
     if options["fix"] or options["diff"]:
         return _fix(files, settings_for, settings, given, options)
     with _progress() as progress:
@@ -171,6 +177,14 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     if options["gaps"]:
         _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in checked.gaps])
     return int(settings.fails(outcome.findings))
+
+
+def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, bytes]) -> None:
+    """Options that would do nothing are the user's mistake."""
+    if options["verify"] and (options["diff"] or not options["fix"] or given):
+        raise UserError("--verify goes with --fix, and with files")
+    if options["command"] and not options["verify"]:
+        raise UserError("--run goes with --verify")
 
 
 def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path | None:
@@ -234,6 +248,8 @@ def _fix(
         click.echo("".join(repaired.diff()), nl=False)
         click.echo(f"Would fix: {repaired.fixed}.", err=True)
         return int(bool(repaired.contents))
+    if options["verify"] and not _is_proved(files, repaired, settings, options):
+        return 1
     failed = not _write_fixed(repaired, given, settings)
     outcome = _outcome(repaired.checked, settings, options)
     report = render(settings.output_format, outcome)
@@ -243,6 +259,29 @@ def _fix(
         _write(report, options["output_file"], settings)
     click.echo(f"Fixed: {repaired.fixed}. Left: {len(outcome.findings)}.", err=True)
     return 2 if failed else int(settings.fails(outcome.findings))
+
+
+def _is_proved(
+    files: Sequence[pathlib.Path], repaired: Repaired, settings: Settings, options: Mapping[str, Any]
+) -> bool:
+    """Whether the scripts that run what was mended do so cleanly, in a copy; nothing is written here."""
+    from gradlint.fix.scripts import scripts_of
+    from gradlint.fix.verify import compare, root_of
+
+    if not repaired.contents:
+        return True
+    commands = [shlex.split(options["command"] or "")]
+    if not commands[0]:
+        commands = [[str(path)] for path in scripts_of(files, repaired.contents)]
+    if not commands:
+        raise UserError("--verify: no script here runs what was mended; name one: --run 'SCRIPT [ARG]...'")
+    compared = [compare(root_of(settings.root), repaired, words) for words in commands]
+    for words, each in zip(commands, compared, strict=True):
+        click.echo(f"{shlex.join(words)}\n{each.page()}", nl=False, err=True)
+    if not all(each.holds for each in compared):
+        click.echo("gradlint: nothing is written, since a mended program does not run as it should", err=True)
+        return False
+    return True
 
 
 def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings) -> bool:

@@ -13,7 +13,7 @@ from gradlint.checker import Checked, check
 from gradlint.config import Settings
 from gradlint.finding import Applicability, Finding, Fix
 from gradlint.fix.attach import Files, with_fixes
-from gradlint.fix.edits import joined
+from gradlint.fix.edits import joined, line_after
 from gradlint.fix.layout import Layout
 from gradlint.source import document
 from gradlint.source.files import SettingsFor
@@ -23,6 +23,7 @@ ROUNDS = 8
 
 _Contents = dict[pathlib.Path, bytes]
 _Key = tuple[str, str, str, str]
+_Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What mending came to: the last check, the new contents, the old ones, and how many fixes were applied."""
+    """What mending came to: the last check, the new contents, the old ones, and which fixes were applied, how often."""
 
     checked: Checked
     contents: Mapping[pathlib.Path, bytes]
     originals: Mapping[pathlib.Path, bytes]
     fixed: int
+    codes: frozenset[str] = frozenset()
 
     def diff(self) -> Iterator[str]:
         """The changes, as a patch."""
@@ -68,24 +70,30 @@ class _Round:
 
     contents: _Contents
     applied: collections.Counter[_Key]
+    now: frozenset[tuple[_Key, _Place]]  # where what they mend stands after the round
+
+    def left(self, after: Checked) -> set[_Key]:
+        """What was to be mended and is still found: with the same words, or at the same place in others."""
+        found = {(finding.at.path, finding.code, finding.at.line) for finding in after.findings}
+        return (self.applied.keys() & _keys(after.findings, after).keys()) | {k for k, at in self.now if at in found}
 
 
 def repair(task: Task) -> Repaired:
     """The files mended, in memory; a fix after which its finding is still there is taken back."""
     contents: _Contents = dict(task.given)
-    checked, useless, fixed = task.check(contents), set[_Key](), 0
+    checked, useless, applied = task.check(contents), set[_Key](), collections.Counter[_Key]()
     for _ in range(ROUNDS):
         done = _apply(task, checked, contents, useless)
         if not done.applied:
             break
         after = task.check(done.contents)
-        if left := done.applied.keys() & _keys(after.findings, after).keys():
+        if left := done.left(after):
             useless |= left
             continue
-        checked, contents, fixed = after, done.contents, fixed + done.applied.total()
+        checked, contents, applied = after, done.contents, applied + done.applied
     changed = {path: content for path, content in contents.items() if content != task.given.get(path)}
     originals = {path: task.given[path] if path in task.given else path.read_bytes() for path in changed}
-    return Repaired(checked, changed, originals, fixed)
+    return Repaired(checked, changed, originals, applied.total(), frozenset(code for _, code, *_ in applied))
 
 
 def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]) -> _Round:
@@ -96,6 +104,7 @@ def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]
         if task.applies(finding.fix) and _key(finding, checked) not in useless:
             by_path.setdefault(finding.at.path, []).append(finding)
     applied: collections.Counter[_Key] = collections.Counter()
+    now: set[tuple[_Key, _Place]] = set()
     after = dict(contents)
     for path, findings in sorted(by_path.items(), key=_from_below):
         file = files.file(path)
@@ -105,8 +114,14 @@ def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]
         content = after.get(place) or checked.texts.content(path)
         if isinstance(content, bytes) and (encoded := _encoded(path, text, content)):
             after[place] = encoded
-            applied.update(_key(finding, checked) for finding in findings if finding.fix in kept)
-    return _Round(after, applied)
+            mended = [finding for finding in findings if finding.fix in kept]
+            edits = [edit for fix in kept for edit in fix.edits]
+            applied.update(_key(finding, checked) for finding in mended)
+            now |= {
+                (_key(each, checked), (path, each.code, line_after(each.at.line, each.at.column, edits)))
+                for each in mended
+            }
+    return _Round(after, applied, frozenset(now))
 
 
 def _from_below(item: tuple[str, object]) -> tuple[str, int]:

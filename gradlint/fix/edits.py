@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 
 from gradlint.finding import Edit, Fix
 from gradlint.fix.layout import Layout
+
+_ENDS = re.compile(r"\r\n|\r|\n")
 
 
 def edited(layout: Layout, edits: Iterable[Edit]) -> str:
@@ -19,6 +22,12 @@ def edited(layout: Layout, edits: Iterable[Edit]) -> str:
         parts += [text[last:end], edit.content]
         end = first
     return "".join(reversed([*parts, text[:end]]))
+
+
+def line_after(line: int, column: int, edits: Iterable[Edit]) -> int:
+    """The line on which something stands once these edits are made before it."""
+    earlier = [edit for edit in dict.fromkeys(edits) if (edit.at.end_line, edit.at.end_column) <= (line, column)]
+    return line + sum(len(_ENDS.findall(edit.content)) - (edit.at.end_line - edit.at.line) for edit in earlier)
 
 
 def without_conflicts(fixes: Sequence[Fix]) -> list[Fix]:

@@ -35,6 +35,8 @@ _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
     "--show-graph", is_flag=True, help="Show the chain of operations behind each loss, and the parameters it reaches."
 )
 @click.option("--dot", type=_FILE, help="Write that chain as a DOT file.")
+@click.option("--values", is_flag=True, help="With json: each loss, and which parameters got a gradient.")
+@click.option("--seed", type=int, help="Seed random, NumPy and torch before the program runs.")
 @click.option("--select", multiple=True, metavar="CODE,...", help="Use these rules only.")
 @click.option("--ignore", multiple=True, metavar="CODE,...", help="Leave these rules out.")
 @click.option("--fail-on", metavar="SEVERITY", help="Exit with 1 from this severity on, or never.  [default: warning]")

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from gradlint.errors import UserError
+from gradlint.finding import Finding, Severity
 from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object
 from gradlint.tape import Tape
 from gradlint.trace import ranks, routes
 from gradlint.trace.confirm import Confirmation
-from gradlint.trace.findings import Place, Told, ending, steps_taken
+from gradlint.trace.findings import AT_RUN_TIME, Place, Told, ending, steps_taken
 from gradlint.trace.html import page
 from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
@@ -52,7 +53,33 @@ def as_json(report: Report) -> dict[str, Any]:
         ],
         "ended": ending(report.tape),
         "unseen": unseen(report.session),
+        **(_values(report) if report.session.timeline.wanted else {}),
     }
+
+
+def _values(report: Report) -> dict[str, Any]:
+    """What the run computed: its losses, which parameters ever got a gradient, and the first step that a bug struck."""
+    timeline = report.session.timeline
+    struck = [
+        step
+        for told in report.told
+        if told.finding.severity > Severity.NOTE and (step := _first_step(told.finding, report)) is not None
+    ]
+    return {
+        "losses": [{"step": step, "value": value} for step, value in timeline.losses],
+        "gradients": {
+            ".".join(held.path) or held.name or f"parameter {index}": trained
+            for index, (held, trained) in enumerate(timeline.trained.items())
+        },
+        "struck": min(struck, default=None),
+        "codes": sorted(AT_RUN_TIME),
+    }
+
+
+def _first_step(finding: Finding, report: Report) -> int | None:
+    """The first step at which what a finding is about happened."""
+    happened = [report.steps[event.order] for event in report.tape.events if event.at == finding.at]
+    return min([*happened, *([] if finding.step is None else [finding.step])], default=None)
 
 
 def _finding(told: Told) -> dict[str, Any]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import os
 import pathlib
+import random
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
+
+import torch
 
 from gradlint import checker, config
 from gradlint.finding import Finding
@@ -29,7 +33,9 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
     source.begin()
     with _report_stream(options) as stream:
         session = Session(options["level"], steps=options["steps"])
-        session.timeline.wanted = options["html"] is not None
+        session.timeline.wanted = options["values"] or options["html"] is not None
+        if options["seed"] is not None:
+            _seed(options["seed"])
         probes.install(session)
         session.start()
         home = os.getpid(), os.getcwd()
@@ -42,6 +48,15 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
     if ending.signal is not None:
         _leave_by(ending.signal)
     return ending.code or int(fails)
+
+
+def _seed(number: int) -> None:
+    """Lets every run of a program draw the same random numbers, unless it seeds them itself."""
+    random.seed(number)
+    torch.manual_seed(number)
+    with contextlib.suppress(ImportError):
+        numpy = importlib.import_module("numpy")
+        numpy.random.seed(number)
 
 
 def _settings_finder(options: dict[str, Any]) -> SettingsFor:

@@ -55,11 +55,12 @@ class Stepper:
 
 @dataclass(eq=False, slots=True)
 class Timeline:
-    """Gradient norms by parameter, one column a step; filled only where a picture is asked for."""
+    """Gradient norms by parameter, one column a step, and the losses; filled only where they are asked for."""
 
     wanted: bool = False
     norms: list[tuple[int, dict[str, float]]] = field(default_factory=list)
-    losses: list[tuple[int, float]] = field(default_factory=list)
+    losses: list[tuple[int, float]] = field(default_factory=list)  # of each backward, with the steps before it
+    trained: dict[Held, bool] = field(default_factory=dict)  # whether a step ever found a gradient that is not zero
 
 
 class Session:

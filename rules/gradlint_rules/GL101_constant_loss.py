@@ -124,6 +124,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Applicability, Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Decision, Iteration, Kind, Tape, ancestors, graph, leaves
+from gradlint_rules.order import calls_of
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.words import backward, loss_of, quoted, when
 
@@ -197,6 +198,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if not finding.hints:
         raise NoFixError("no constant stands here")
     constant = source.expression(finding.at)
+    if any(True for _ in calls_of(constant, "backward", "manual_backward")):
+        raise NoFixError("the constant is what a loop makes that does not run")
     output = next(iter(finding.hints["around"].split() or _bound_before(finding, source, constant)), "")
     if not output:
         raise NoFixError("no output is bound here")

@@ -262,8 +262,8 @@ def _is_scaled(value: Value) -> bool:
 
 
 def _can_be_number(value: Value) -> bool:
-    """Whether nothing is known of a value that came from outside."""
-    return value.kind is Kind.UNKNOWN and not value.inputs
+    """Whether nothing is known of a value: the window can come from any object's configuration."""
+    return value.kind is Kind.UNKNOWN
 
 
 def _is_mean(value: Value) -> bool:

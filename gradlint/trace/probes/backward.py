@@ -114,6 +114,8 @@ def _noted(
     note.facts["numel"] = sum(loss.numel() for loss in losses)
     session.name_parameters()
     session.seen_sink(note.place)
+    if session.timeline.wanted:
+        session.timeline.losses += [(session.step, float(loss.detach().sum())) for loss in losses]
     for each in session.on_loss:
         each(losses[0], ops[0])
     if session.without_cuda:

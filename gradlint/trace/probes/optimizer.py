@@ -63,6 +63,8 @@ def _made(session: Session, optimizer: Any) -> None:
         if cls is not object and issubclass(cls, Optimizer):
             _watch_class(session, cls)
     stepper = held(session, optimizer)
+    if session.timeline.wanted:
+        _expect(session, stepper, [parameter for group in optimizer.param_groups for parameter in group["params"]])
     session.name_parameters()
     session.look_again()
     session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
@@ -142,15 +144,25 @@ def _before(session: Session, optimizer: Any) -> None:
             session.look_again()
         stepper.starved = starved
         if session.timeline.wanted:
+            _expect(session, stepper, parameters)
             _measure(session, stepper, parameters)
 
 
+def _expect(session: Session, stepper: Stepper, parameters: list[torch.Tensor]) -> None:
+    """Those that can get a gradient are held to have had none so far."""
+    for each, parameter in zip(stepper.held, parameters, strict=False):
+        if parameter.requires_grad:
+            session.timeline.trained.setdefault(each, False)
+
+
 def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor]) -> None:
-    norms = {
-        ".".join(each.path) or f"parameter {index}": float(parameter.grad.detach().float().norm())
-        for index, (each, parameter) in enumerate(zip(stepper.held, parameters, strict=False))
-        if parameter.grad is not None and not parameter.grad.is_sparse
-    }
+    norms: dict[str, float] = {}
+    for index, (each, parameter) in enumerate(zip(stepper.held, parameters, strict=False)):
+        if parameter.grad is not None:
+            gradient = parameter.grad.detach()
+            norm = float((gradient.coalesce().values() if gradient.is_sparse else gradient).float().norm())
+            norms[".".join(each.path) or f"parameter {index}"] = norm
+            session.timeline.trained[each] = session.timeline.trained.get(each, False) or norm != 0
     session.timeline.norms.append((session.step, norms))
 
 
