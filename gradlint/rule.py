@@ -92,6 +92,9 @@ class FixSource(Protocol):
     def reference(self, name: str) -> tuple[str, tuple[Edit, ...]]:
         """How to write the dotted `name` (`torch.amp.GradScaler`) here, and the edits that import it."""
 
+    def allows_torch(self, *version: int) -> bool:
+        """Whether all versions of torch that the project supports are at least this one, as far as it says."""
+
     def replace(self, node: ast.expr, content: str) -> Edit:
         """Puts `content` in the place of an expression, in parentheses where it needs them."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradlint.finding import Edit, Span
-from gradlint.fix import names
+from gradlint.fix import names, pins
 from gradlint.fix.layout import Layout, blocks, first_line, last_line
 from gradlint.rule import NoFixError
+from gradlint.source import document
 
 _ATOMS = (
     ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp,
@@ -145,6 +147,9 @@ class File:
             return self.after(anchor, line)
         start = self.layout.starts[first_line(anchor) - 1]  # below a license or a coding comment
         return self._edit(start, start, self._joined([line], ""))
+
+    def allows_torch(self, *version: int) -> bool:
+        return pins.allows_torch(pathlib.Path(document.file_of(self.path)), version)
 
     # edits
 

@@ -7,9 +7,10 @@ Reports each use of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` from
 `GradScaler` from `torch.cpu.amp`.
 
 ## Why it matters
-Since torch 2.4 each of them warns that it is deprecated. The forms in `torch.amp` (`autocast` since 1.10, `GradScaler`
-since 2.3, `custom_fwd` and `custom_bwd` since 2.4) do the same, and take the device as an argument, so that the code
-runs on others than CUDA.
+Since torch 2.4 each of them warns that it is deprecated. The forms in `torch.amp` (`autocast` since 1.12, and as
+`torch.autocast` since 1.10; `GradScaler` since 2.3; `custom_fwd` and `custom_bwd` since 2.4) do the same, and take the
+device as an argument, so that the code runs on others than CUDA. There is no fix where the project supports an older
+torch, by its requirements (`pyproject.toml`, `setup.cfg`, `setup.py`, `requirements*.txt`) or by its oldest Python.
 
 ## Example
 ```python

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gradlint.finding import Edit, Finding
@@ -15,6 +15,9 @@ _OLD_ARGUMENTS = {
     "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
 }
 _NEW = {"autocast": "torch.autocast", "GradScaler": "torch.amp.GradScaler"}
+# Since when torch has what in `torch.amp`; `torch.autocast` is older than `torch.amp.autocast`, which is the same.
+_SINCE = {"autocast": (1, 12), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)}
+_AUTOCAST_SINCE = (1, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def told_the_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def _told(call: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:
-    name, imports = source.reference(_NEW[_kind(call, source)])
+    name, imports = source.reference(_new(_kind(call, source), source))
     return (source.replace(call, f"{name}({_arguments(call, type_, source)})"), *imports)
 
 
@@ -117,9 +120,26 @@ def _within(call: ast.Call, function: ast.FunctionDef, source: FixSource) -> tup
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     if not arguments or not body:
         raise NoFixError("no argument has a device")
-    name, imports = source.reference(_NEW[_kind(call, source)])
+    name, imports = source.reference(_new(_kind(call, source), source))
     header = f"with {name}({_arguments(call, f'{arguments[0]}.device.type', source)}):"
     return (source.remove_decorator(call), source.wrap(body, header), *imports)
+
+
+def _new(kind: str, source: FixSource) -> str:
+    """What takes the device as an argument, in every torch that the project supports."""
+    if not source.allows_torch(*(_AUTOCAST_SINCE if kind == "autocast" else _SINCE[kind])):
+        raise NoFixError("the project supports a torch that does not have it")
+    return _NEW[kind]
+
+
+def _home(names: Iterable[str], source: FixSource) -> str:
+    """The module from which all these names can be taken in every torch that the project supports."""
+    meant = set(names)
+    if all(source.allows_torch(*_SINCE[name]) for name in meant):
+        return "torch.amp"
+    if meant == {"autocast"} and source.allows_torch(*_AUTOCAST_SINCE):
+        return "torch"
+    raise NoFixError("the project supports a torch that does not have it")
 
 
 def _kind(call: ast.Call, source: FixSource) -> str:
@@ -174,7 +194,7 @@ def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     device, _, name = old.removeprefix("torch.").partition(".amp.")
     if isinstance(func, ast.Name):
         return _imported_anew(func.id, source)
-    new, imports = source.reference(f"torch.amp.{name}")
+    new, imports = source.reference(f"{_home([name], source)}.{name}")
     return (*_renewed(node, new, device, name, source), *imports)
 
 
@@ -206,8 +226,8 @@ def _imported_anew(name: str, source: FixSource) -> tuple[Edit, ...]:
             case ast.ImportFrom(module="torch.cuda.amp" | "torch.cpu.amp" as module, names=names, level=0):
                 bound = {alias.asname or alias.name: alias.name for alias in names}
                 if name in bound and all(each in (*_NEW, "custom_fwd", "custom_bwd") for each in bound.values()):
-                    device = module.split(".")[1]
-                    edits = [source.rewrite(statement, source.text(statement).replace(module, "torch.amp", 1))]
+                    device, home = module.split(".")[1], _home(bound.values(), source)
+                    edits = [source.rewrite(statement, source.text(statement).replace(module, home, 1))]
                     return (*edits, *_uses(bound, device, source))
     raise NoFixError("no import of it alone")
 
