@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 LAYERS = (
     "errors", "guess", "output", "finding", "tape", "rule", "rules/", "fingerprint", "report/", "config", "source/",
     "library/effects", "ir/", "interpret/", "program/", "interpret/session", "library/", "cache", "parallel",
-    "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "lsp/", "pytest_plugin",
+    "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin",
     "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {"rules/": {"tape", "finding", "rule", "rules/"}, "training/": {"training/"}}

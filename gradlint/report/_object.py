@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pathlib
+from collections.abc import Mapping
 from typing import Any
 
-from gradlint.finding import Edit, Finding, Fix, Related, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.rule import rules
 
 
@@ -22,6 +24,22 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "related": [_related(related) for related in finding.related],
         "url": rules()[finding.code].url,
     }
+
+
+def finding_of(found: Mapping[str, Any]) -> Finding:
+    """The finding that an object tells of, but for its fix, with its path from the working folder."""
+    related = tuple(Related(_span_of(each), each["message"]) for each in found["related"])
+    return Finding(
+        found["code"], found["name"], Severity.parse(found["severity"]), found["message"], _span_of(found),
+        found["help"], related, step=found.get("step"),
+    )  # fmt: skip
+
+
+def _span_of(found: Mapping[str, Any]) -> Span:
+    path = pathlib.Path(found["filename"])
+    shown = path.relative_to(pathlib.Path.cwd()) if path.is_relative_to(pathlib.Path.cwd()) else path
+    start, end = found["location"], found["end_location"]
+    return Span(str(shown), start["row"], start["column"], end["row"], end["column"], found["cell"] or 0)
 
 
 def _place(at: Span) -> dict[str, Any]:

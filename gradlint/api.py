@@ -1,0 +1,118 @@
+"""gradlint for programs: `gradlint.check` and `gradlint.trace`, which do what the commands of these names do."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gradlint.config import Selection, parse_codes, parse_severity, settings_finder
+from gradlint.errors import UserError
+from gradlint.finding import Finding
+from gradlint.report._object import finding_of
+from gradlint.source.files import SettingsFor, discover, nearest
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What a traced run came to."""
+
+    findings: list[Finding]
+    steps: int  # that the optimizers took
+    error: str  # the exception that ended the program, as `RuntimeError: ...`; "" where none did
+    value: object = None  # what a function gave back
+
+
+def check(
+    paths: Path | Iterable[Path] = ".",
+    *,
+    select: Iterable[str] | None = None,
+    extend_select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    extend_include: Iterable[str] = (),
+    min_severity: Literal["note", "warning", "error"] | None = None,
+    jobs: int = 1,
+    cache: Path | None = None,
+) -> list[Finding]:
+    """What is wrong in the files under `paths`, in order of files and lines, each with its fix where there is one.
+
+    The settings of the nearest `pyproject.toml` hold, and the arguments outweigh them as the options of the command do.
+    `cache` is a folder that keeps results from one call to the next. Raises UserError for what cannot be done.
+    """
+    from gradlint import checker
+    from gradlint.fix.attach import Files, with_fixes
+
+    values = {} if min_severity is None else {"min_severity": parse_severity(min_severity)}
+    selection = Selection(None if select is None else _codes(select), _codes(extend_select), _codes(ignore))
+    settings_for = settings_finder(
+        lambda settings: settings.overridden(selection, tuple(exclude), values, tuple(extend_include))
+    )
+    files = discover(_existing([paths] if isinstance(paths, str | os.PathLike) else paths), settings_for).files
+    folder = None if cache is None else pathlib.Path(cache).absolute()
+    checked = checker.check(files, settings_for, given={}, jobs=jobs, cache=folder)
+    settings = settings_for(pathlib.Path.cwd())
+    found = with_fixes(checked.wanted(settings), Files(checked.texts.text))
+    return list(checked.outcome(settings, findings=found).findings)
+
+
+def trace(
+    program: Path | Callable[..., object],
+    *arguments: Any,
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] = (),
+    level: Literal["auto", "watch", "record"] = "auto",
+    steps: int | None = None,
+) -> Traced:
+    """What autograd did while `program` ran: a script, in a process of its own, or a function, in this one.
+
+    `arguments` are the words of the script's command line, or what the function is called with. `steps` ends the run
+    after so many optimizer steps. An exception of the program is told in the result. Needs torch.
+    """
+    chosen, ignored = None if select is None else _codes(select), _codes(ignore)
+    if isinstance(program, str | os.PathLike):
+        options = [f"--level={level}", *(f"--steps={each}" for each in (steps,) if each is not None)]
+        options += [f"--select={code}" for code in chosen or ()] + [f"--ignore={code}" for code in ignored]
+        return _run(program, [str(word) for word in arguments], options)
+    from gradlint.trace.call import call
+
+    called = call(functools.partial(program, *arguments), _settings_for(chosen, ignored), level=level, steps=steps)
+    return Traced(list(called.findings), called.steps, called.error, called.value)
+
+
+def _codes(words: Iterable[str]) -> tuple[str, ...]:
+    return parse_codes((words,) if isinstance(words, str) else tuple(words))
+
+
+def _settings_for(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> SettingsFor:
+    return settings_finder(lambda settings: settings.overridden(Selection(select, (), ignore), (), {}))
+
+
+def _existing(paths: Iterable[Path]) -> list[pathlib.Path]:
+    found = [pathlib.Path(path) for path in paths]
+    for path in found:
+        if not os.path.lexists(path):
+            raise UserError(f"{path}: no such file or folder{nearest(str(path))}")
+    return found
+
+
+def _run(script: Path, words: Sequence[str], options: Sequence[str]) -> Traced:
+    if not pathlib.Path(script).is_file():
+        raise UserError(f"{script}: no such file{nearest(str(script))}")
+    with tempfile.TemporaryDirectory(prefix="gradlint-") as folder:
+        report = pathlib.Path(folder) / "report.json"
+        command = [sys.executable, "-m", "gradlint", "trace", "--output-format=json", f"--output-file={report}"]
+        ran = subprocess.run([*command, *options, os.fspath(script), *words], check=False)
+        if not report.is_file() or not report.stat().st_size:
+            raise UserError(f"{script}: the run left no report (exit code {ran.returncode})")
+        told = json.loads(report.read_text(encoding="utf-8"))
+    return Traced([finding_of(each) for each in told["findings"]], told["steps"], told["ended"])
