@@ -57,6 +57,21 @@ def train(model, batches, optimizer, scaler, ngpu):
             optimizer.step()
 """
 
+LAYER = "import torch\nfrom torch import nn\n\n\n"
+TRAINED = """\
+
+    def forward(self, x):
+        return x @ self.w
+
+
+layer = Layer(torch.randn(4, 1))
+optimizer = torch.optim.SGD([*layer.parameters(), torch.ones(1, requires_grad=True)], lr=0.1)
+for x in torch.randn(3, 8, 4):
+    optimizer.zero_grad()
+    layer(x.cuda()).mean().backward()
+    optimizer.step()
+"""
+
 
 @pytest.mark.parametrize("test", SKIPPED.values(), ids=SKIPPED.keys())
 def test_a_test_that_is_skipped_without_cuda_may_name_it(test: str, tmp_path: pathlib.Path) -> None:
@@ -70,6 +85,12 @@ def test_a_test_that_runs_without_cuda_may_not_name_it(test: str, tmp_path: path
 
 def test_an_autocast_that_the_caller_enables_is_left_to_the_caller_in_every_round(tmp_path: pathlib.Path) -> None:
     assert _told(CALLED, tmp_path, before="") == []
+
+
+@pytest.mark.parametrize("moved", ["nn.Parameter(w).cuda()", "nn.Parameter(w)\n        self.w = self.w.to('cuda:0')"])
+def test_a_parameter_moved_as_an_attribute_is_no_leaf(moved: str, tmp_path: pathlib.Path) -> None:
+    layer = f"class Layer(nn.Module):\n    def __init__(self, w):\n        super().__init__()\n        self.w = {moved}\n"
+    assert _told(f"{LAYER}{layer}{TRAINED}", tmp_path, before="") == ["GL515"]
 
 
 def _told(test: str, folder: pathlib.Path, before: str = BEFORE) -> list[str]:

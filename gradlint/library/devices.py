@@ -93,12 +93,25 @@ def index(m: Machine, made: Object, at: Call) -> Abstract:
 
 def place(m: Machine, call: Call) -> None:
     """Takes down that `.to(…)` or `.cuda(…)` puts something on a device."""
-    name = str(getattr(getattr(call.node, "function", None), "name", ""))
-    given: Abstract | None = Const("cuda") if name == "cuda" else None
-    if name == "to":
-        given = call.kwargs.get("device") or next((value for value in call.args if _names_device(value)), None)
+    given = _destination(call)
     if given is not None:
         _note(m, given, call)
+
+
+def goes_to(m: Machine, call: Call) -> str | None:
+    """The device type that `.to(…)`, `.cpu()` or `.cuda()` asks for on this path, where it is known."""
+    given = _destination(call)
+    return "cpu" if given is None and _method(call) == "cpu" else type_of(m, given)
+
+
+def _destination(call: Call) -> Abstract | None:
+    if _method(call) == "to":
+        return call.kwargs.get("device") or next((value for value in call.args if _names_device(value)), None)
+    return Const("cuda") if _method(call) == "cuda" else None
+
+
+def _method(call: Call) -> str:
+    return str(getattr(getattr(call.node, "function", None), "name", ""))
 
 
 @fallback

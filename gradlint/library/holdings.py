@@ -72,6 +72,8 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
     if m.state.get("optimizers"):
         for tensor in parameters_in(m, part, call):
             m.emit(tape.Fact(at=at, what="attached", value=tensor.node, detail=name))
+    if isinstance(part, Tensor) and _replaces_parameter(owner, name, part.node):
+        m.emit(tape.Fact(at=at, what="non-leaf-attribute", value=part.node, text=call.frame.text(call.node)))
     if isinstance(part, Tensor) and "wraps-parameter" in part.node.flags:
         frozen = _frozen_before(m, owner, name)
         if frozen is not None and part.node.requires_grad and _comes_from(m, part, frozen):
@@ -80,6 +82,15 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
                     at=at, what="frozen-in-vain", value=part.node, detail="wrapped", text=call.frame.text(call.node)
                 )
             )
+
+
+def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:
+    """Whether a cast of a parameter takes the name of a registered one (torch raises), or was never registered itself."""
+    source = node.inputs[0].parameter if node.kind is Kind.OPERATION and node.inputs else None
+    if source is None or "cast" not in node.flags or not node.requires_grad:
+        return False
+    before = owner.attrs.get(name)
+    return source.module is None or (isinstance(before, Tensor) and is_parameter(before))
 
 
 def _frozen_before(m: Machine, owner: Instance | Object, name: str) -> Tensor | None:

@@ -24,7 +24,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library import losses
-from gradlint.library.devices import note_device, place
+from gradlint.library.devices import goes_to, note_device, place
 from gradlint.library.effects import Effect, lookup
 from gradlint.tape import Cut, DType, Kind
 
@@ -637,6 +637,10 @@ def _stays(m: Machine, node: tape.Value, call: Call) -> bool:
     """Whether a tensor of float32 is asked for float32 alone: torch gives back the very tensor."""
     if node.kind is not Kind.OPERATION or node.dtype is not DType.FLOAT or m.autocast or node.autocast:
         return False
+    return _asks_for_float32(call)
+
+
+def _asks_for_float32(call: Call) -> bool:
     asked = [value.name for value in call.values if isinstance(value, Lib)]
     return _called(call) == "float" or (len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"]))
 
@@ -654,8 +658,8 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         return shown
     else:
         made = tensors.operation(m, name, [node], call.node, call.frame)
-        if wanted is None and node.kind in (Kind.PARAMETER, Kind.LEAF):
-            made.flags |= {"device-cast"}
+        if goes_to(m, call) == "cpu" if wanted is None else _asks_for_float32(call):
+            made.flags |= {"stays-put"}  # where it was made there, and so: then torch gives back the very tensor
     made.dtype = wanted or node.dtype
     made.storage = tape.Storage()
     m.symbols[id(made)] = (made, m.symbol(tensor))

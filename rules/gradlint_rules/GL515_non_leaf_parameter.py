@@ -4,13 +4,13 @@ What is meant to be optimised is the result of an operation, and not a leaf.
 
 ## What it does
 Reports a tensor that was computed from a leaf (`torch.randn(…, requires_grad=True) * s`, `nn.Parameter(…).cuda()`),
-where it is
-handed to an optimizer, kept as a module's parameter, or its `.grad` is read.
+where it is handed to an optimizer, kept in a module in the place of a parameter (`self.w = nn.Parameter(…).cuda()`,
+`self.w = self.w.to(device)`), or its `.grad` is read.
 
 ## Why it matters
 Gradients are collected in leaves. An optimizer refuses with "can't optimize a non-leaf Tensor"; `.grad` is None; a
-module
-does not register it, and it is never trained.
+module does not register it, and it is never trained, or raises where the name is a parameter's ("cannot assign … as
+parameter").
 
 ## Example
 ```python
@@ -41,11 +41,12 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- `nn.Parameter(x).to(device)` where nothing changes: the same device and dtype give the same parameter.
+- `nn.Parameter(x).to(device)` where nothing changes: the same device and dtype give the same parameter, so that
+  `.cpu()`, `.float()` and what the program moves to the CPU are left alone.
 - Tensors whose gradient is kept by `retain_grad()`.
 
 ## Limits
-Whether a device differs from that of the tensor is not always known: `.cuda()` does differ.
+Where and in which precision a tensor was made is not looked at: it is taken to be made on the CPU, in float32.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ from gradlint_rules.words import maker, places, quoted
 
 SEVERITY = Severity.ERROR
 _HELP = "Compute the tensor first, and make the result a leaf: `nn.Parameter(x * s)`, `(x * s).requires_grad_()`."
+STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that was made otherwise
 _WHAT = {
     "non-leaf-parameter": "an optimizer cannot update it",
     "non-leaf-grad": "its `.grad` stays None",
-    "non-leaf-attribute": "the module does not register it",
+    "non-leaf-attribute": "no module can register it as a parameter",
 }
 
 
@@ -83,7 +85,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _is_meant_as_leaf(fact: Fact) -> bool:
     """Whether it was computed from leaves that the program made itself, and from nothing else with a gradient."""
     value = fact.value
-    if value is None or value.assumed or value.kind is not Kind.OPERATION:
+    if value is None or value.assumed or value.kind is not Kind.OPERATION or STAYS in value.flags:
         return False
     sources = [source for source in value.inputs if source.requires_grad]
     return bool(sources) and all(
