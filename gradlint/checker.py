@@ -30,6 +30,7 @@ class Texts:
     """The texts of files, each read once; standard input is given, the rest is on disk."""
 
     given: Mapping[str, bytes]
+    _contents: dict[str, bytes | SyntaxFault] = field(default_factory=dict)
     _read: dict[str, Program | SyntaxFault] = field(default_factory=dict)
     _lines: dict[str, Sequence[str]] = field(default_factory=dict)
     _rows: dict[str, Mapping[int, Sequence[int]]] = field(default_factory=dict)
@@ -49,10 +50,9 @@ class Texts:
     def content(self, path: str) -> bytes | SyntaxFault:
         """The bytes of the file that holds the program at `path`, or why there are none."""
         file = document.file_of(path)
-        try:
-            return self.given[file] if file in self.given else pathlib.Path(file).read_bytes()
-        except OSError as error:
-            return SyntaxFault(Span(path, 1, 1, 1, 1), f"the file cannot be read: {error.strerror}")
+        if file not in self._contents:
+            self._contents[file] = self.given[file] if file in self.given else _content(file)
+        return self._contents[file]
 
     def programs(self, file: str) -> tuple[str, ...]:
         """The paths of the programs that a file holds."""
@@ -102,6 +102,13 @@ class Texts:
         program = self.program(edit.at.path)
         content = program.revealed(edit.content) if isinstance(program, Program) else edit.content
         return Edit(self.located(edit.at), content)
+
+
+def _content(file: str) -> bytes | SyntaxFault:
+    try:
+        return pathlib.Path(file).read_bytes()
+    except OSError as error:
+        return SyntaxFault(Span(file, 1, 1, 1, 1), f"the file cannot be read: {error.strerror}")
 
 
 @dataclass(frozen=True, slots=True)

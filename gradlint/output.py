@@ -43,6 +43,14 @@ def replace_file(path: pathlib.Path, original: bytes, content: bytes, root: path
         raise UserError(f"{path}: left as it was: {error.strerror}") from None
 
 
+def _keep_owner(target: pathlib.Path, name: pathlib.Path) -> None:
+    """Gives a new file to the owner of the old one, where the two differ and the system has owners."""
+    old, new = target.stat(), name.stat()
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) and hasattr(os, "chown"):
+        with contextlib.suppress(PermissionError):  # who may write a file need not be who may give one away
+            os.chown(name, old.st_uid, old.st_gid)
+
+
 def replace(target: pathlib.Path, content: bytes) -> None:
     """Puts a file with this content at `target`, at once, with the mode of the one that was there."""
     name = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
@@ -53,6 +61,7 @@ def replace(target: pathlib.Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):
+            _keep_owner(target, name)
             shutil.copymode(target, name)
         os.replace(name, target)
     except BaseException:

@@ -69,6 +69,7 @@ class _Round:
     """The contents after a round, and the fixes that it applied, by what they mend."""
 
     contents: _Contents
+    originals: _Contents  # of the files that it has mended, as they were read
     applied: collections.Counter[_Key]
     now: frozenset[tuple[_Key, _Place]]  # where what they mend stands after the round
 
@@ -81,9 +82,11 @@ class _Round:
 def repair(task: Task) -> Repaired:
     """The files mended, in memory; a fix after which its finding is still there is taken back."""
     contents: _Contents = dict(task.given)
+    originals: _Contents = {}
     checked, useless, applied = task.check(contents), set[_Key](), collections.Counter[_Key]()
     for _ in range(ROUNDS):
         done = _apply(task, checked, contents, useless)
+        originals = {**done.originals, **originals}
         if not done.applied:
             break
         after = task.check(done.contents)
@@ -92,7 +95,6 @@ def repair(task: Task) -> Repaired:
             continue
         checked, contents, applied = after, done.contents, applied + done.applied
     changed = {path: content for path, content in contents.items() if content != task.given.get(path)}
-    originals = {path: task.given[path] if path in task.given else path.read_bytes() for path in changed}
     return Repaired(checked, changed, originals, applied.total(), frozenset(code for _, code, *_ in applied))
 
 
@@ -105,7 +107,8 @@ def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]
             by_path.setdefault(finding.at.path, []).append(finding)
     applied: collections.Counter[_Key] = collections.Counter()
     now: set[tuple[_Key, _Place]] = set()
-    after = dict(contents)
+    after: _Contents = dict(contents)
+    originals: _Contents = {}
     for path, findings in sorted(by_path.items(), key=_from_below):
         file = files.file(path)
         assert file is not None, "only what parses is mended"
@@ -114,6 +117,7 @@ def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]
         content = after.get(place) or checked.texts.content(path)
         if isinstance(content, bytes) and (encoded := _encoded(path, text, content)):
             after[place] = encoded
+            originals.setdefault(place, contents.get(place, content))
             mended = [finding for finding in findings if finding.fix in kept]
             edits = [edit for fix in kept for edit in fix.edits]
             applied.update(_key(finding, checked) for finding in mended)
@@ -121,7 +125,7 @@ def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]
                 (_key(each, checked), (path, each.code, line_after(each.at.line, each.at.column, edits)))
                 for each in mended
             }
-    return _Round(after, applied, frozenset(now))
+    return _Round(after, originals, applied, frozenset(now))
 
 
 def _from_below(item: tuple[str, object]) -> tuple[str, int]:
