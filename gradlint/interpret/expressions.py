@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from gradlint.interpret import conditions, tensors
 from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.registry import find_method, tell
 from gradlint.interpret.values import (
+    MOST_ITEMS,
     NONE,
     Abstract,
     Builtin,
@@ -25,6 +27,7 @@ from gradlint.interpret.values import (
     Sequence,
     Tensor,
     Unknown,
+    is_small,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import lookup
@@ -48,6 +51,7 @@ _SPECIAL = {
     "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__",
 }  # fmt: skip
 _PLAIN = ("number", "bool", "str", "array", "object", "module")
+MOST_PARTS = 200  # of a tuple that is a key, with all that is in it
 MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
 
 
@@ -55,6 +59,8 @@ MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
 def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
     if type(node.value) is int and node.value in m.session.shrunk:
         return Const(m.session.shrunk[node.value], frame.span(node))
+    if not is_small(node.value):
+        return m.unknown(frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str")
     if node.cached is None:
         node.cached = Const(node.value, frame.span(node))
     assert isinstance(node.cached, Const)
@@ -168,7 +174,7 @@ def _concrete(m: Machine, value: Abstract) -> Abstract:
 
 def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame: Frame) -> Abstract:
     kind = "str" if isinstance(left, str) else "number"
-    if isinstance(left, str | bytes) and op in ("%", "*"):
+    if (isinstance(left, str | bytes) and op in ("%", "*")) or not is_small(left, right):
         return m.unknown(frame.text(node), data=True, type="str")
     if op == "**" and not (isinstance(right, int | float) and abs(right) < 64 and abs(left) < MAX_CONSTANT):
         return m.unknown(frame.text(node), data=True, type=kind)
@@ -376,14 +382,14 @@ def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
 
 @handles(EVALUATE, ir.Display)
 def display(m: Machine, node: ir.Display, frame: Frame) -> Abstract:
-    items, is_open = _arguments(m, node.items, frame)
-    return Sequence(node.kind, items, is_open, at=frame.span(node))
+    items, is_open = _arguments(m, node.items[:MOST_ITEMS], frame)
+    return Sequence(node.kind, items, is_open or len(node.items) > MOST_ITEMS, at=frame.span(node))
 
 
 @handles(EVALUATE, ir.DictDisplay)
 def dict_display(m: Machine, node: ir.DictDisplay, frame: Frame) -> Abstract:
-    made = Mapping({}, at=frame.span(node))
-    for key_node, value_node in node.items:
+    made = Mapping({}, len(node.items) > MOST_ITEMS, at=frame.span(node))
+    for key_node, value_node in node.items[:MOST_ITEMS]:
         value = m.evaluate(value_node, frame)
         if key_node is None:
             if isinstance(value, Mapping):
@@ -407,11 +413,21 @@ def hashable(value: Abstract) -> object | None:
             return repr(value.value)
         return value.value if value.value is not None else ("None",)
     if isinstance(value, Sequence) and value.kind == "tuple" and not value.open:
+        if len(list(itertools.islice(_leaves(value), MOST_PARTS + 1))) > MOST_PARTS:
+            return None
         parts = tuple(hashable(item) for item in value.items)
         return None if None in parts else parts
     if isinstance(value, Unknown | Sequence | Mapping):
         return None
     return value if not isinstance(value, Tensor) else None
+
+
+def _leaves(value: Abstract) -> Iterator[Abstract]:
+    """What stands in a tuple and in the tuples in it."""
+    yield value
+    if isinstance(value, Sequence):
+        for item in value.items:
+            yield from _leaves(item)
 
 
 @handles(EVALUATE, ir.Comprehension)
@@ -464,8 +480,9 @@ def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, fi
 @handles(EVALUATE, ir.Format)
 def format_string(m: Machine, node: ir.Format, frame: Frame) -> Abstract:
     parts = [m.evaluate(part, frame) for part in node.parts]
-    if all(isinstance(part, Const) for part in parts):
-        return Const("".join(str(part.value) for part in parts if isinstance(part, Const)))
+    constants = [part.value for part in parts if isinstance(part, Const)]
+    if len(constants) == len(parts) and is_small(*constants):
+        return Const("".join(map(str, constants)))
     symbol = m.session.constant_symbol("format")
     for part in parts:
         symbol = symbol.derive(m.symbol(part), frame.text(node))
@@ -552,7 +569,7 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
         case Const() if isinstance(target.value, str | bytes) and isinstance(index, Const):
             try:
                 return Const(target.value[index.value])
-            except (TypeError, IndexError):
+            except (TypeError, IndexError, ValueError):  # a step of zero
                 return m.unknown(frame.text(node), data=True)
         case Lib():
             return target
@@ -591,7 +608,7 @@ def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node,
     if isinstance(index, Const):
         if isinstance(index.value, int) and -len(target.items) <= index.value < len(target.items):
             return target.items[index.value]
-        if isinstance(index.value, slice):
+        if isinstance(index.value, slice) and index.value.step != 0:
             return Sequence(target.kind, target.items[index.value], target.open, target.rest, at=target.at)
         if target.rest is not None:
             return target.rest

@@ -32,6 +32,7 @@ from gradlint.interpret.values import (
     Super,
     Tensor,
     Unknown,
+    range_length,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
     stop = m.concrete.get(numbers.stop.symbol, numbers.stop) if isinstance(numbers.stop, Unknown) else numbers.stop
     last = stop.value if isinstance(stop, Const) else None
     if isinstance(start, int) and isinstance(step, int) and step and isinstance(last, int):
-        known = range(start, last, step)
-        most = max(len(rounds(m)), MAX_ITEMS if len(known) <= MAX_ITEMS and not m.session.trains(m) else 0)
-        if len(known) > most:
-            most = m.session.shown(len(known)) if m.session.trains(m) else most
+        known, length = range(start, last, step), range_length(start, last, step)
+        most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
+        if length > most:
+            most = m.session.shown(length) if m.session.trains(m) else most
             known = [*known[: most - 1], known[-1]]  # type: ignore[assignment]
         for number in known:
             if visit(Const(number)):

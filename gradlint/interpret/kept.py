@@ -29,7 +29,7 @@ def report(m: Machine, loop: Loop) -> None:
 
 
 def _trains(m: Machine, loop: Loop) -> bool:
-    sinks = (event for event in m.tape.events if isinstance(event, tape.Backward) and event.sink != "autograd.grad")
+    sinks = (sink for sink in m.sinks if sink.sink != "autograd.grad")
     return any((loop.number, 0) in sink.iteration for sink in sinks)
 
 

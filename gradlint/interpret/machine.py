@@ -156,6 +156,7 @@ class Machine:
         self.overrides: dict[tuple[Symbol, str], Abstract] = {}
         self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys
         self.journal: list[tuple[object, ...]] = []
+        self.sinks: list[tape.Backward] = []
         self.executed: set[Any] = session.executed
 
     # running
@@ -165,6 +166,12 @@ class Machine:
         if self.steps > MAX_STEPS:
             raise GiveUp(Gap("steps", frame.span(node), self.tape.entry))
         return EVALUATE[type(node)](self, node, frame)
+
+    def spend(self, at: Span) -> None:
+        """Counts a step of the library's model that no expression of the program stands for."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise GiveUp(Gap("steps", at, self.tape.entry))
 
     def execute(self, statements: list[ir.Node], frame: Frame) -> Signal | None:
         for statement in statements:
@@ -236,6 +243,8 @@ class Machine:
         """Writes an event on the tape, at this place in the loops and calls."""
         event.stack, event.iteration = self.where, self.rounds
         self.tape.write(event)
+        if isinstance(event, tape.Backward):
+            self.sinks.append(event)
         self.journal.append(("event", type(event).__name__))
 
     def note(self, *entry: object) -> None:

@@ -177,7 +177,7 @@ class Session:
         node = loop.node
         if not isinstance(node, ir.For | ir.While) or self._kind(node)[1]:
             return False
-        if not any(isinstance(e, tape.Backward) and (loop.number, loop.round) in e.iteration for e in m.tape.events):
+        if not any((loop.number, loop.round) in sink.iteration for sink in m.sinks):
             return False
         self._rounds[id(node)] = (True, False)
         self.restart()

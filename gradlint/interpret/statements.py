@@ -35,8 +35,13 @@ ROUNDS = 2  # of a loop whose length is not known
 BATCHES = 3  # of a loop over batches
 
 
-def summary(value: Abstract) -> object:
-    """What decides whether two values are the same to the analysis: constants by value, numbers by being one."""
+def summary(value: Abstract, depth: int = 0) -> object:
+    """What decides whether two values are the same to the analysis: constants by value, numbers by being one.
+
+    A list can hold itself: what lies deeper than `MAX_NESTING` is not looked at.
+    """
+    if depth > tensors.MAX_NESTING:
+        return (type(value).__name__,)
     match value:
         case Const():
             return ("constant", repr(value.value))
@@ -58,12 +63,17 @@ def summary(value: Abstract) -> object:
                 return ("batch",)
             return ("tensor", node.at, node.op, node.requires_grad, node.cut)
         case Sequence():
-            return (value.kind, value.open, tuple(summary(entry) for entry in value.items[:8]), len(value.items))
+            return (
+                value.kind,
+                value.open,
+                tuple(summary(entry, depth + 1) for entry in value.items[:8]),
+                len(value.items),
+            )
         case Mapping():
             return (
                 "dict",
                 value.open,
-                tuple((repr(key), summary(entry)) for key, entry in list(value.items.items())[:8]),
+                tuple((repr(key), summary(entry, depth + 1)) for key, entry in list(value.items.items())[:8]),
             )
         case Object():
             return ("object", value.cls, value.at)
@@ -298,7 +308,7 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         return written
     if isinstance(before, Sequence) and before.kind == "list" and node.op == "+":
         if isinstance(value, Sequence):
-            before.items.extend(value.items)
+            before.extend(value.items)
             before.open = before.open or value.open
         else:
             before.open = True

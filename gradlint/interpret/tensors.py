@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
 
@@ -136,16 +136,21 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
     return known
 
 
-def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, depth: int = 0) -> list[Value]:
-    """The values on the tape in these arguments, in containers too."""
-    found: list[Value] = []
+def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame) -> list[Value]:
+    """The values on the tape in these arguments, in containers too, each of which is looked into once."""
+    return list(_sources(m, values, node, frame, set(), 0))
+
+
+def _sources(
+    m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, seen: set[int], depth: int
+) -> Iterator[Value]:
     for item in values:
         known = node_of(m, item, node, frame)
         if known is not None:
-            found.append(known)
-        elif depth < MAX_NESTING:
-            found.extend(sources(m, _inside(item), node, frame, depth + 1))
-    return found
+            yield known
+        elif depth < MAX_NESTING and id(item) not in seen:
+            seen.add(id(item))
+            yield from _sources(m, _inside(item), node, frame, seen, depth + 1)
 
 
 def _inside(item: Abstract) -> list[Abstract]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,18 @@ class Test:
         return Test(self.subject, self.relation, self.operand, not self.negated)
 
 
+MOST_ITEMS = 1_000  # of a sequence that are known; what is behind them is left open
+MOST_BITS = 4_096  # of an integer that is computed with
+MOST_CHARACTERS = 1 << 16  # of a string that is computed
+
+
+def is_small(*values: object) -> bool:
+    """Whether constants of these sizes, put together or multiplied, are still worth having."""
+    numbers = sum(value.bit_length() for value in values if isinstance(value, int))
+    letters = sum(len(value) for value in values if isinstance(value, str | bytes))
+    return numbers <= MOST_BITS and letters <= MOST_CHARACTERS
+
+
 @dataclass(eq=False, slots=True)
 class Const(Abstract):
     """A Python constant. `at` is where it is written."""
@@ -103,7 +115,10 @@ class Tensor(Abstract):
 
 @dataclass(eq=False, slots=True)
 class Sequence(Abstract):
-    """A list, tuple, set, deque or generator with known items; `open` where there can be more of `rest`."""
+    """A list, tuple, set, deque or generator with known items; `open` where there can be more of `rest`.
+
+    No more than `MOST_ITEMS` are known: a list that is added to itself again and again would fill the memory.
+    """
 
     kind: str
     items: list[Abstract]
@@ -111,6 +126,17 @@ class Sequence(Abstract):
     rest: Abstract | None = None
     consumed: Span | None = None  # of a generator: where it was used up
     at: Span | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.items) > MOST_ITEMS:
+            self.items, self.open = self.items[:MOST_ITEMS], True
+
+    def extend(self, items: Iterable[Abstract]) -> None:
+        """Adds items, as far as they are kept."""
+        room = MOST_ITEMS - len(self.items)
+        more = list(items)
+        self.items.extend(more[:room])
+        self.open = self.open or len(more) > room
 
 
 @dataclass(eq=False, slots=True)
@@ -122,6 +148,11 @@ class Mapping(Abstract):
     factory: Abstract | None = None  # of a defaultdict
     at: Span | None = None
     symbol: Symbol | None = None
+
+
+def range_length(start: int, stop: int, step: int) -> int:
+    """How many numbers a range has; Python's own `len` refuses very long ones."""
+    return max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
 
 
 @dataclass(eq=False, slots=True)

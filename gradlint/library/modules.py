@@ -623,6 +623,7 @@ def call_sequential(m: Machine, module: Instance | Object, call: Call) -> Abstra
     items = module.state.get("items")
     value = call.args[0] if call.args else NONE
     for position, (_, part) in enumerate(contained(items)):
+        m.spend(call.frame.span(call.node))
         args = call.args if position == 0 else [value]
         value = m.invoke(part, list(args), call)
         if isinstance(part, Object) and isinstance(value, Tensor):
@@ -697,7 +698,7 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
         items.items.update(given.items)
         new = list(given.items.values())
     elif isinstance(items, Sequence):
-        items.items.extend(new)
+        items.extend(new)
     elif isinstance(items, Mapping) and isinstance(call.args[0], Const):
         items.items[call.args[0].value] = given
     offset = len(items.items) - len(new) if isinstance(items, Sequence | Mapping) else 0

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 OPTIMIZER = "torch.optim.Optimizer"
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
 _NAMES = ("opt", "adam", "sgd")
+MAX_DEPTH = 4  # how deep lists and groups of parameters are searched
 
 
 @fallback
@@ -64,9 +65,9 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
     return handle
 
 
-def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call) -> bool:
+def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call, depth: int = 0) -> bool:
     """Adds the parameters in `params`; False where some may be missing."""
-    if params is None:
+    if params is None or depth > MAX_DEPTH:
         return False
     if isinstance(params, Tensor):
         found.append(params.node)
@@ -75,7 +76,7 @@ def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call
     if isinstance(params, Mapping):
         inner = params.items.get("params")
         m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
-        return _collect(m, inner, found, call) if inner is not None else False
+        return _collect(m, inner, found, call, depth + 1) if inner is not None else False
     if isinstance(params, Unknown):
         from gradlint.library.modules import unknown_parameters
 
@@ -94,7 +95,7 @@ def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call
             and isinstance(item.items[0], Const)
         ):
             item = item.items[1]
-        complete = _collect(m, item, found, call) and complete
+        complete = _collect(m, item, found, call, depth + 1) and complete
     if isinstance(params, Sequence) and params.open:
         complete = False
     return complete

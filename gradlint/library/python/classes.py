@@ -57,7 +57,7 @@ def isinstance_(m: Machine, call: Call) -> Abstract:
 
 
 def _belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstract:
-    wanted = list(_flatten(classes))
+    wanted = list(_flatten(classes, set()))
     answers = [_is_one(value, cls) for cls in wanted]
     if True in answers or _exhausted(value, wanted):
         return TRUE
@@ -68,10 +68,12 @@ def _belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstr
     return conditions.boolean(m, Test(m.symbol(value), "isa", operand[0] if len(operand) == 1 else operand), text)
 
 
-def _flatten(classes: Abstract) -> typing.Iterator[Abstract]:
+def _flatten(classes: Abstract, seen: set[int]) -> typing.Iterator[Abstract]:
     if isinstance(classes, Sequence):
-        for entry in classes.items:
-            yield from _flatten(entry)
+        entries = [] if id(classes) in seen else classes.items
+        seen.add(id(classes))
+        for entry in entries:
+            yield from _flatten(entry, seen)
     else:
         yield classes
 
@@ -200,7 +202,7 @@ def issubclass_(m: Machine, call: Call) -> Abstract:
     if len(call.args) != 2:
         return fresh(m, call, "bool")
     derived, bases = call.args
-    answers = [_is_subclass(derived, base) for base in _flatten(bases)]
+    answers = [_is_subclass(derived, base) for base in _flatten(bases, set())]
     if True in answers or all(answer is False for answer in answers):
         return TRUE if True in answers else FALSE
     return conditions.boolean(m, Test(m.symbol(derived), "subclass of", m.symbol(bases)), text(call))

@@ -233,8 +233,11 @@ def groupby(m: Machine, call: Call) -> Abstract:
 def tee(m: Machine, call: Call) -> Abstract:
     """`tee(x, n)`."""
     made = listed(m, argument(m, call), call)
-    copies = [Sequence("generator", list(made.items), made.open, made.rest) for _ in range(call.constant(1, "n", 2))]
-    return Sequence("tuple", [*copies], at=place(call))
+    count = call.constant(1, "n", 2)
+    copies = range(min(count, MAX_COMBINED) if isinstance(count, int) else 2)
+    return Sequence(
+        "tuple", [Sequence("generator", list(made.items), made.open, made.rest) for _ in copies], at=place(call)
+    )
 
 
 @function("itertools.compress")

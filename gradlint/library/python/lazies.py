@@ -24,6 +24,7 @@ from gradlint.interpret.values import (
     Sequence,
     Test,
     Unknown,
+    range_length,
 )
 from gradlint.library.python.inspection import defines
 from gradlint.library.python.results import argument, functions, keys, last, pair, place, plain, settled, text
@@ -48,13 +49,17 @@ def is_open(value: Abstract) -> bool:
             return False
         case Range():
             bounds = plain([value.start, value.stop, value.step])
-            return bounds is None or not all(bounds[2:]) or len(range(*bounds)) > SHORT
+            return bounds is None or not _are_bounds(bounds) or range_length(*bounds) > SHORT
         case Object() if "endless" in value.state:
             return bool(value.state["endless"])
         case Object() if "sources" in value.state:
             opens = [is_open(source) for source in value.state["sources"]]
             return all(opens) if value.cls == "builtins.zip" else any(opens) or not opens
     return True
+
+
+def _are_bounds(bounds: list[Any]) -> bool:
+    return all(isinstance(bound, int) for bound in bounds) and bounds[2] != 0
 
 
 def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Sequence:

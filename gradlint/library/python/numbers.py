@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import Abstract, Call, Const, Lib, Mapping, Range, Sequence, Test, Unknown
+from gradlint.interpret.values import Abstract, Call, Const, Lib, Mapping, Range, Sequence, Test, Unknown, range_length
 from gradlint.library.python.results import (
     argument,
     constant,
@@ -59,8 +59,14 @@ def _power(base: Any, exponent: Any, *modulus: Any) -> Any:
     return pow(base, exponent, *modulus)
 
 
+def _round(value: Any, digits: Any = None) -> Any:
+    if digits is not None and abs(digits) > 64:
+        raise ArithmeticError
+    return round(value, digits)
+
+
 _in_torch("abs", abs)
-_in_torch("round", round)
+_in_torch("round", _round)
 _in_torch("pow", _power)
 
 
@@ -191,7 +197,7 @@ def _known_length(value: Abstract) -> int | None:
         case Range():
             bounds = plain([value.start, value.stop, value.step])
             if bounds is not None and all(type(bound) is int for bound in bounds) and bounds[2]:
-                return len(range(*bounds))
+                return range_length(*bounds)
     return None
 
 

@@ -48,18 +48,21 @@ def same(m: Machine, call: Call, name: str, values: Iterable[Abstract], kind: st
     symbol = m.session.constant_symbol(name)
     for value in values:
         symbol = symbol.derive(m.symbol(value), text(call))
-    origins = list(_origins(m, values, name, call))
+    origins = list(_origins(m, values, name, call, set()))
     return Unknown(symbol, data=True, origin=tensors.python(m, name, origins, call.node, call.frame), type=kind)
 
 
-def _origins(m: Machine, values: Iterable[Abstract], name: str, call: Call, depth: int = 0) -> Iterator[Unknown]:
+def _origins(
+    m: Machine, values: Iterable[Abstract], name: str, call: Call, seen: set[int], depth: int = 0
+) -> Iterator[Unknown]:
     """What among `values` came out of a tensor, in containers too."""
     for value in values:
         found = copied(m, value, name, call)
         if isinstance(found, Unknown) and found.origin is not None:
             yield found
-        elif isinstance(found, Sequence) and depth < tensors.MAX_NESTING:
-            yield from _origins(m, found.items, name, call, depth + 1)
+        elif isinstance(found, Sequence) and depth < tensors.MAX_NESTING and id(found) not in seen:
+            seen.add(id(found))
+            yield from _origins(m, found.items, name, call, seen, depth + 1)
 
 
 def settled(m: Machine, value: Abstract) -> Abstract:

@@ -61,7 +61,7 @@ def extend(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.extend(items)`."""
     for source in call.args:
         more = listed(m, source, call)
-        receiver.items.extend(item for item in more.items if not kept_before(m, receiver, item))
+        receiver.extend(item for item in more.items if not kept_before(m, receiver, item))
         if more.open:
             receiver.open, receiver.rest = True, receiver.rest or more.rest
         m.appended[id(receiver)] = place(call)
@@ -170,7 +170,7 @@ def _set_operation(name: str, keeps: bool | None) -> None:
         for source in call.args:
             other = listed(m, source, call, "set")
             if keeps is None:
-                made.items += [item for item in other.items if not kept_before(m, made, item)]
+                made.extend(item for item in other.items if not kept_before(m, made, item))
                 made.open = made.open or other.open
             else:
                 made.items = [item for item in made.items if kept_before(m, other, item) is keeps or other.open]

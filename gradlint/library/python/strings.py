@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret.registry import METHODS, function, method
@@ -16,6 +17,9 @@ _NUMBERS = ("count", "find", "index", "rfind", "rindex")
 _TRUTHS = ("startswith", "endswith", *(name for name in dir(str) if name.startswith("is")))
 _LISTS = ("split", "rsplit", "splitlines", "partition", "rpartition")
 MAX_LENGTH = 10_000  # of a string that is computed
+_MULTIPLYING = ("replace", "join", "format")
+MAX_TEXT = 2_000  # characters that these are given: they can make the square of that
+_WIDTH = re.compile(r"[0-9]{4}")
 
 
 @functions("builtins.str", "builtins.repr")
@@ -61,12 +65,22 @@ def _computed(name: str, receiver: Abstract, call: Call) -> Any:
     if known is None or call.kwargs or call.open or not all(isinstance(value, _SIMPLE) for value in known):
         return None
     args = [[item.value for item in arg.items] if isinstance(arg, Sequence) else arg.value for arg in call.args]  # type: ignore[attr-defined]
-    if name in ("ljust", "rjust", "center", "zfill") and args and isinstance(args[0], int) and args[0] > MAX_LENGTH:
+    if not _is_bounded(name, known):
         return None
     try:
         return getattr(known[0], name)(*args)
     except (TypeError, ValueError, LookupError, AttributeError):
         return None
+
+
+def _is_bounded(name: str, values: list[Any]) -> bool:
+    """Whether a method of these values makes a short string, whatever it does with them."""
+    if any(isinstance(value, int) and value > MAX_LENGTH for value in values):
+        return False  # a width, or the size of a tab
+    texts = [value for value in values if isinstance(value, str)]
+    if name == "format" and any(_WIDTH.search(text) for text in texts):
+        return False
+    return name not in _MULTIPLYING or sum(map(len, texts)) <= MAX_TEXT
 
 
 def _flat(args: list[Abstract]) -> list[Abstract]:
