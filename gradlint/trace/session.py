@@ -114,7 +114,8 @@ class Session:
         """Begin to watch, in this thread."""
         enter_mode(self.recorder)
         self._is_on = True
-        os.register_at_fork(after_in_child=self._in_child)
+        ours = weakref.WeakMethod(self._in_child)  # what is registered stays for the life of the process
+        os.register_at_fork(after_in_child=lambda: (method := ours()) and method())
 
     def _in_child(self) -> None:
         """A forked process (a DataLoader worker) has its own report, which is none."""

@@ -1,0 +1,164 @@
+"""Whether gradients flow from a loss to a model's parameters; where not, the lines that keep them from it.
+
+```python
+with recording() as assert_gradients_flow:
+    loss = criterion(model(images), labels)
+    assert_gradients_flow(loss, model)
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
+
+import torch
+
+from gradlint.finding import Span
+from gradlint.tape import Cut, Kind, Value, ancestors, constants, cuts
+from gradlint.trace import probes, source
+from gradlint.trace.assemble import Assembler
+from gradlint.trace.findings import place
+from gradlint.trace.frames import nearest
+from gradlint.trace.session import Session
+
+_SHOWN = 6  # names
+_WHY = {
+    Cut.DETACH: "detached from the graph",
+    Cut.COPY: "copied out of torch, without its graph",
+    Cut.GRAD_MODE: "grad mode is off",
+    Cut.NON_DIFFERENTIABLE: "no derivative",
+    Cut.FROZEN: "frozen",
+    Cut.CONSTANT: "a constant",
+    Cut.CHECKPOINT: "a reentrant checkpoint whose inputs need no gradient",
+    Cut.COLLECTIVE: "a collective without a backward",
+}
+
+
+class AssertGradientsFlow(Protocol):
+    """Raises AssertionError unless every parameter of the model that requires one gets a gradient of the loss.
+
+    `except_for` names parameters, or modules by their dotted path, that are meant to get none.
+    """
+
+    def __call__(self, loss: torch.Tensor, model: torch.nn.Module, *, except_for: Iterable[str] = ()) -> None: ...
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[AssertGradientsFlow]:
+    """Records what runs inside, and gives the assertion that says what keeps gradients from a model."""
+    source.begin()
+    session = Session("record")
+    probes.install(session)
+    session.start()
+    try:
+        yield functools.partial(_assert_gradients_flow, session)
+    finally:
+        session.close()
+
+
+def _assert_gradients_flow(
+    session: Session, loss: torch.Tensor, model: torch.nn.Module, *, except_for: Iterable[str] = ()
+) -> None:
+    __tracebackhide__ = True
+    exempt = tuple(except_for)
+    wanted = {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and not any(name == each or name.startswith(f"{each}.") for each in exempt)
+    }
+    if not wanted:
+        raise AssertionError("the model has no parameter that requires a gradient")
+    with session.paused():
+        told = _Explained(session, loss, wanted)
+        gradients = _gradients(loss, wanted)
+    starved = [name for name, gradient in gradients.items() if gradient is None or told.is_only_zero(name, gradient)]
+    if starved:
+        raise AssertionError("\n".join(told.message(starved)))
+
+
+def _gradients(loss: torch.Tensor, wanted: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
+    """What autograd gives each parameter; the graph is kept for the backward of the test."""
+    if not loss.requires_grad:
+        return dict.fromkeys(wanted)
+    found = torch.autograd.grad(loss, list(wanted.values()), retain_graph=True, allow_unused=True)
+    return dict(zip(wanted, found, strict=True))
+
+
+class _Explained:
+    """What was recorded of a loss, held against the parameters that it should reach."""
+
+    def __init__(self, session: Session, loss: torch.Tensor, wanted: Mapping[str, torch.Tensor]) -> None:
+        assembler = Assembler(session, "test")
+        self.loss = assembler.value(session.memory.of(loss, nearest()))
+        self.parameters = {name: assembler.parameter(session.memory.held(each)) for name, each in wanted.items()}
+        self.keep = assembler  # which gives values their identity
+
+    def is_only_zero(self, name: str, gradient: torch.Tensor) -> bool:
+        """Whether a gradient is zero for what the loss is computed by: each route has a derivative of zero."""
+        if bool(gradient.count_nonzero()):
+            return False
+        routes = [value for value in self._sloped() if value.parameter is self.parameters[name]]
+        return not routes and name in self._used_by(self.loss)
+
+    def _sloped(self) -> Iterator[Value]:
+        """The values to which the loss leads without an operation whose derivative is zero."""
+        seen, pending = {id(self.loss)}, [self.loss]
+        for value in pending:
+            yield value
+            for each in () if value.zero_gradient else value.inputs:
+                if each.requires_grad and id(each) not in seen:
+                    seen.add(id(each))
+                    pending.append(each)
+
+    def _used_by(self, value: Value) -> set[str]:
+        used = {id(each.parameter) for each in ancestors(value) if each.parameter is not None}
+        return {name for name, parameter in self.parameters.items() if id(parameter) in used}
+
+    def message(self, starved: Collection[str]) -> Iterator[str]:
+        """What is wrong, and below it each line that is to blame."""
+        yield f"no gradient reaches {len(starved)} of {len(self.parameters)} parameters: {_listed(starved)}"
+        left = set(starved)
+        blamed: dict[Span, tuple[str, set[str]]] = {}
+        for value, why in self._culprits():
+            names = self._used_by(value) & set(starved)
+            if names:
+                blamed.setdefault(place(value), (why, set()))[1].update(names)
+                left -= names
+        for at, (why, names) in blamed.items():
+            yield from _shown(at, why if names == set(starved) else f"{why}: {_listed(sorted(names))}")
+        if left:
+            yield from self._unexplained(sorted(left))
+
+    def _culprits(self) -> Iterator[tuple[Value, str]]:
+        for value in cuts(self.loss):
+            yield value, _WHY[value.cut or Cut.CONSTANT]
+        for value in ancestors(self.loss):
+            if value.zero_gradient and value.requires_grad:
+                yield value, "a derivative of zero"
+
+    def _unexplained(self, names: Collection[str]) -> Iterator[str]:
+        if self.loss.kind in (Kind.UNKNOWN, Kind.DATA):
+            yield "  how the loss was computed was not seen: record from before it is computed"
+            return
+        fresh = [] if self.loss.requires_grad else constants(self.loss)
+        for value in fresh:
+            yield from _shown(value.at, _WHY[Cut.CONSTANT])
+        if not fresh:
+            yield f"  nothing that the loss is computed from uses {_listed(names)}"
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = list(names)[:_SHOWN]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _shown(at: Span, why: str) -> Iterator[str]:
+    yield f"  {at}: {why}"
+    linecache.checkcache(at.path)
+    if line := linecache.getline(at.path, at.line).strip():
+        yield f"      {line}"
