@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import gc
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gradlint import parallel
 from gradlint.cache import Cache, Record, Result, content_of, digest, digest_of_text
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
@@ -20,7 +20,6 @@ from gradlint.program.modules import Program
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
 
-log = logging.getLogger(__name__)
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
 GARBAGE = 50_000  # objects between two collections: most of what a path makes dies with it
@@ -228,7 +227,9 @@ class _Analyzer:
             tapes = run_entry(self.program, path, entry, session)
             found = tuple(finding for rule in self.rules for finding in rule.findings(tapes))
         except (RecursionError, Exception) as error:  # one entry's mistake must not cost the others
-            log.debug("%s:%s", path, entry.name, exc_info=True)
+            import logging
+
+            logging.getLogger(__name__).debug("%s:%s", path, entry.name, exc_info=True)
             gap = Gap(
                 "internal",
                 Span(str(path), entry.line, 1, entry.line, 1),

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from gradlint.config import Selection, parse_codes, parse_severity, settings_finder
+from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.report._object import finding_of

@@ -10,7 +10,6 @@ from typing import Any
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.fingerprint import relative
-from gradlint.output import destination, replace
 
 _VERSION = 1
 
@@ -41,6 +40,8 @@ def write(
 
     What the former baseline holds of files that were not checked this time stays, as long as these exist.
     """
+    from gradlint import output
+
     former = read(file) if file.exists() else {}
     paths = {relative(str(path), root) for path in checked}
     kept = {name: entry for name, entry in former.items() if _stays(entry["path"], paths, root)}
@@ -49,16 +50,13 @@ def write(
         for each, name in names.items()
     }
     ordered = sorted(entries.values(), key=lambda entry: (entry["path"], entry["code"], entry["fingerprint"]))
-    _replace(destination(file, root), json.dumps({"version": _VERSION, "findings": ordered}, indent=2) + "\n")
+    content = json.dumps({"version": _VERSION, "findings": ordered}, indent=2) + "\n"
+    try:
+        output.replace(output.destination(file, root).resolve(), content.encode(errors="backslashreplace"))
+    except OSError as error:
+        raise UserError(f"{file}: the baseline cannot be written: {error.strerror}") from None
     return len(entries), len(former.keys() - entries.keys())
 
 
 def _stays(path: str, checked: set[str], root: pathlib.Path) -> bool:
     return path not in checked and (root / path).exists()
-
-
-def _replace(file: pathlib.Path, text: str) -> None:
-    try:
-        replace(file.resolve(), text.encode(errors="backslashreplace"))
-    except OSError as error:
-        raise UserError(f"{file}: the baseline cannot be written: {error.strerror}") from None

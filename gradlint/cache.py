@@ -12,19 +12,19 @@ import functools
 import hashlib
 import json
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Related, Severity, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.program.entries import Entry
 from gradlint.program.modules import BESIDE, neighbours, resolve
+from gradlint.rule import packages
 from gradlint.source import document
 
 FOLDER = ".gradlint_cache"
@@ -107,6 +107,8 @@ def clean(folder: Path) -> bool:
         return False
     if not _is_ours(folder):
         raise UserError(f"{folder} was not made by gradlint")
+    import shutil
+
     shutil.rmtree(folder)
     return True
 
@@ -130,9 +132,7 @@ def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
 @functools.cache
 def _stamp() -> str:
     """What changes with any file of gradlint and of its rules."""
-    from gradlint.rule import rules
-
-    folders = {Path(__file__).parent, *(Path(str(rule.module.__file__)).parent for rule in rules().values())}
+    folders = [Path(__file__).parent, *(Path(part) for package in packages() for part in package.__path__)]
     found = sorted(path for folder in folders for pattern in ("*.py", "*.toml") for path in folder.rglob(pattern))
     states = ((path, path.stat()) for path in found)
     whole = "".join(f"{path} {state.st_mtime_ns} {state.st_size}\n" for path, state in states)
@@ -208,6 +208,8 @@ def _store(file: Path, records: Mapping[Path, Record]) -> None:
         folder.mkdir()
         (folder / ".gitignore").write_text(_IGNORE, encoding="utf-8")
     written = {str(path): _written(record) for path, record in records.items() if _can_be_written(record)}
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
 from gradlint.config import Settings
+from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Related, Span
 from gradlint.fingerprint import fingerprints
 from gradlint.interpret.gaps import Gap

@@ -12,7 +12,6 @@ import pathlib
 import shlex
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -62,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output has seen enough
         code = 2
     except Exception:  # Python would leave with 1, which says that the code checked has findings
+        import traceback
+
         traceback.print_exc()
         code = _complain("this is a bug in gradlint, not in the code that it checks")
     sys.exit(code or 0)
@@ -228,9 +229,11 @@ def clean(cache_dir: pathlib.Path | None) -> None:
 
 def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> Outcome:
     """What is to be reported, with fixes."""
-    from gradlint.fix.attach import Files, with_fixes
+    found = checked.wanted(settings)
+    if found:
+        from gradlint.fix.attach import Files, with_fixes
 
-    found = with_fixes(checked.wanted(settings), Files(checked.texts.text))
+        found = with_fixes(found, Files(checked.texts.text))
     return checked.outcome(settings, color=options["output_file"] is None and _has_color(), findings=found)
 
 
@@ -393,11 +396,11 @@ def _add_ignores(findings: Sequence[Finding], reason: str, settings: Settings) -
 
 
 def _write(text: str, file: pathlib.Path | None, settings: Settings) -> None:
-    from gradlint import output
-
     if file is None:
         click.echo(text, nl=False, color=True)
         return
+    from gradlint import output
+
     try:
         output.write(file, text, settings.root)
     except UserError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import pathlib
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Severity
 from gradlint.guess import did_you_mean
@@ -159,10 +159,9 @@ def read(table: Mapping[str, Any], file: pathlib.Path) -> Settings:
 
 def parse_codes(words: Sequence[str]) -> tuple[str, ...]:
     """Codes or beginnings of codes, each held against the rules that there are."""
-    known = rules()
     for word in words:
-        if word != EVERY and not (word and any(code.startswith(word) for code in known)):
-            raise UserError(f"no rule has the code {word!r}{did_you_mean(word, (*known, EVERY))}")
+        if word != EVERY and not (word and any(code.startswith(word) for code in rules())):
+            raise UserError(f"no rule has the code {word!r}{did_you_mean(word, (*rules(), EVERY))}")
     return tuple(words)
 
 
@@ -182,6 +181,8 @@ def parse_threshold(word: object) -> Threshold:
 
 
 def _table(file: pathlib.Path) -> Mapping[str, Any] | None:
+    import tomllib
+
     try:
         tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from gradlint.dataclass import dataclass
 
 
 class Severity(enum.IntEnum):

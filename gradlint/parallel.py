@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from gradlint.dataclass import dataclass
 
 SIZE = 400_000  # bytes of a batch, from which on the next folder begins another
 Batch = tuple[Path, ...]
@@ -61,8 +60,16 @@ def _alone(work: Work[Given, Result], part: Batch) -> Iterator[tuple[Batch, Resu
 
 
 def _run(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Result | None]]:
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
     with ProcessPoolExecutor(jobs) as pool:
-        tasks = {pool.submit(work.run, part, work.given(part)): part for part in parts}
+        tasks = {}
+        for part in parts:
+            try:
+                tasks[pool.submit(work.run, part, work.given(part))] = part
+            except BrokenProcessPool:  # one has died before all were handed out
+                yield part, None
         for task in as_completed(tasks):
             try:
                 yield tasks[task], task.result()

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import ast
 import functools
+import glob
 import importlib
+import os
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 
 if TYPE_CHECKING:
@@ -148,16 +152,41 @@ FixFunction = Callable[[Finding, FixSource], Fix | None]
 Check = Callable[[Sequence["Tape"]], Iterator[Report]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
-    """A rule: its place in the catalogue, the page that a user reads, and its check over the paths of one entry."""
+    """A rule: its place in the catalogue; its module is imported where more than that is asked for."""
 
     code: str
     name: str
-    severity: Severity
-    page: str
-    check: Check
-    module: ModuleType
+    source: str  # the name of the module
+
+    @functools.cached_property
+    def module(self) -> ModuleType:
+        module = importlib.import_module(self.source)
+        assert module.__doc__, f"{self.source} has no page"
+        return module
+
+    @property
+    def severity(self) -> Severity:
+        """How bad what it finds is, as a rule."""
+        severity: Severity = self.module.SEVERITY
+        return severity
+
+    @property
+    def page(self) -> str:
+        """What a user reads of the rule."""
+        return (self.module.__doc__ or "").strip() + "\n"
+
+    @property
+    def check(self) -> Check:
+        """What the rule says of the paths of one entry."""
+        check: Check = self.module.check
+        return check
+
+    @property
+    def fix(self) -> FixFunction | None:
+        """How the rule mends what it finds, if it can."""
+        return getattr(self.module, "fix", None)
 
     @property
     def url(self) -> str:
@@ -173,11 +202,6 @@ class Rule:
         """What this rule says of the tapes of one entry (one tape a path; a traced run has one)."""
         return map(self.finding, self.check(paths))
 
-    @property
-    def fix(self) -> FixFunction | None:
-        """How the rule mends what it finds, if it can."""
-        return getattr(self.module, "fix", None)
-
     def finding(self, report: Report) -> Finding:
         """The finding that `report` is, under this rule's code and name."""
         severity = self.severity if report.severity is None else report.severity
@@ -187,32 +211,41 @@ class Rule:
         )  # fmt: skip
 
 
-def _rule(module: ModuleType) -> Rule:
-    match = _MODULE.fullmatch(module.__name__.rpartition(".")[2])
-    assert match, f"{module.__name__} is not named CODE_name_in_words"
-    code, name = match[1], match[2].replace("_", "-")
-    assert module.__doc__, f"{module.__name__} has no page"
-    return Rule(code, name, module.SEVERITY, module.__doc__.strip() + "\n", module.check, module)
-
-
-def _modules() -> Iterator[ModuleType]:
-    from importlib import metadata  # a third of the time that `gradlint --version` would take
-
-    packages = [importlib.import_module("gradlint_rules")]
-    packages += [point.load() for point in metadata.entry_points(group=PLUGIN_GROUP)]
-    for package in packages:
-        for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-            if _MODULE.fullmatch(found.name.rpartition(".")[2]):
-                yield importlib.import_module(found.name)
-
-
 @functools.cache
 def rules() -> dict[str, Rule]:
     """Every rule by its code, in the order of the codes; refuses two rules with one code."""
     found: dict[str, Rule] = {}
-    for module in _modules():
-        rule = _rule(module)
-        if rule.code in found:
-            raise ValueError(f"{rule.code} is defined by {found[rule.code].module.__name__} and {module.__name__}")
-        found[rule.code] = rule
+    for package in packages():
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            match = _MODULE.fullmatch(module.name.rpartition(".")[2])
+            if match is None:
+                continue
+            rule = Rule(match[1], match[2].replace("_", "-"), module.name)
+            if rule.code in found:
+                raise ValueError(f"{rule.code} is defined by {found[rule.code].source} and {rule.source}")
+            found[rule.code] = rule
     return dict(sorted(found.items()))
+
+
+@functools.cache
+def packages() -> tuple[ModuleType, ...]:
+    """The packages that hold rules: ours, and those of plugins."""
+    return (importlib.import_module("gradlint_rules"), *_plugins())
+
+
+def _plugins() -> Iterator[ModuleType]:
+    if any(map(_offers_rules, sys.path)):
+        from importlib import metadata  # takes longer than all else that a check imports from Python's library
+
+        yield from (point.load() for point in metadata.entry_points(group=PLUGIN_GROUP))
+
+
+def _offers_rules(folder: str) -> bool:
+    """Whether a distribution installed in `folder` names a plugin; what is in an archive is not looked into."""
+    if os.path.isfile(folder):
+        return True
+    for file in glob.iglob("*-info/entry_points.txt", root_dir=folder or os.curdir):
+        with open(os.path.join(folder, file), "rb") as stream:
+            if PLUGIN_GROUP.encode() in stream.read():
+                return True
+    return False

@@ -6,8 +6,8 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Span
 from gradlint.guess import did_you_mean
 from gradlint.rule import Report, rules

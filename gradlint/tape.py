@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
 

@@ -13,12 +13,12 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder, less those of its
 # modules that are layers of their own.
 LAYERS = (
-    "errors", "guess", "output", "finding", "tape", "rule", "rules/", "fingerprint", "report/", "config", "source/",
-    "library/effects", "ir/", "interpret/", "program/", "interpret/session", "library/", "cache", "parallel",
+    "dataclass", "errors", "guess", "output", "finding", "tape", "rule", "rules/", "fingerprint", "report/", "config",
+    "source/", "library/effects", "ir/", "interpret/", "program/", "interpret/session", "library/", "cache", "parallel",
     "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin",
     "cli", "__main__",
 )  # fmt: skip
-ALONE: dict[str, set[str]] = {"rules/": {"tape", "finding", "rule", "rules/"}, "training/": {"training/"}}
+ALONE: dict[str, set[str]] = {"rules/": {"dataclass", "tape", "finding", "rule", "rules/"}, "training/": {"training/"}}
 MAY_IMPORT_TORCH = ("gradlint/trace/", "gradlint/training/", "gradlint/fix/verify")
 
 
@@ -94,12 +94,20 @@ def test_only_what_runs_programs_imports_torch() -> None:
     assert wrong == []
 
 
+# What takes long to import, and what a command can do without.
+CHECKING = ("gradlint.checker", "gradlint.tape", "gradlint.interpret", "gradlint.ir.nodes", "tomllib", "json")
+STRANGERS = ("importlib.metadata", "multiprocessing", "concurrent.futures", "email", "ssl", "shutil", "pathspec")
+OTHER_COMMANDS = ("gradlint.fix.attach", "gradlint.report.sarif", "gradlint.trace.run", "gradlint.lsp", "logging")
+TRAINING = "import torch\n\nloss = torch.zeros(3).sum()\nloss.backward()\n"
+
+
 def loaded(watched: tuple[str, ...], *arguments: str, cwd: pathlib.Path, before: str = "") -> set[str]:
     """Which of the `watched` modules a gradlint command imports."""
     script = f"""
 import atexit, sys
+known = set(sys.modules)
 {before}
-atexit.register(lambda: print("loaded:", *sorted(set(sys.modules) & set({watched!r}))))
+atexit.register(lambda: print("loaded:", *sorted((set(sys.modules) - known) & set({watched!r}))))
 from gradlint.cli import main
 main({arguments!r})
 """
@@ -108,13 +116,32 @@ main({arguments!r})
     return set(line.split()[1:])
 
 
-def test_the_version_is_said_without_libcst_or_torch() -> None:
-    assert loaded(("libcst", "torch"), "--version", cwd=ROOT) == set()
+def test_the_version_is_said_without_what_a_check_takes(tmp_path: pathlib.Path) -> None:
+    watched = ("torch", "gradlint_rules", *CHECKING, *STRANGERS, *OTHER_COMMANDS)
+    assert loaded(watched, "--version", cwd=tmp_path) == set()
 
 
 def test_a_check_never_imports_torch(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "train.py").write_text("import torch\n\nloss = torch.zeros(3).sum()\nloss.backward()\n")
+    (tmp_path / "train.py").write_text(TRAINING)
     assert loaded(("torch", "numpy"), "check", ".", cwd=tmp_path) == set()
+
+
+def test_a_clean_file_is_checked_without_what_it_does_not_need(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING.replace("zeros(3)", "zeros(3, requires_grad=True)"))
+    assert loaded((*STRANGERS, *OTHER_COMMANDS), "check", "--no-cache", "train.py", cwd=tmp_path) == set()
+
+
+def test_only_the_rules_that_are_selected_are_imported(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    watched = ("gradlint_rules.GL101_constant_loss", "gradlint_rules.GL702_unstable_log")
+    assert loaded(watched, "check", "--select", "GL101", "train.py", cwd=tmp_path) == set(watched[:1])
+
+
+def test_nothing_that_checks_is_imported_where_nothing_has_changed(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    watched = ("gradlint_rules.GL702_unstable_log", "gradlint.library.modules")
+    assert loaded(watched, "check", "train.py", cwd=tmp_path) == set(watched)
+    assert loaded(watched, "check", "train.py", cwd=tmp_path) == set()
 
 
 def test_an_import_of_torch_would_be_noticed() -> None:

@@ -7,10 +7,11 @@ import difflib
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gradlint.checker import Checked, check
 from gradlint.config import Settings
+from gradlint.dataclass import dataclass
 from gradlint.finding import Applicability, Finding, Fix
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.edits import joined, line_after

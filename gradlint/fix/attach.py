@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix
 from gradlint.fix.edits import edited, is_consistent, parses
 from gradlint.fix.layout import Layout

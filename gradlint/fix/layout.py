@@ -7,8 +7,8 @@ import bisect
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.rule import NoFixError
 

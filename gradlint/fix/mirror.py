@@ -6,7 +6,8 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from gradlint.dataclass import dataclass
 
 LARGE = 64 << 20  # bytes of a file, from which on it is linked
 COPIED = 512 << 20  # bytes in all, after which files that are no programs are linked

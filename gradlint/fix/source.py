@@ -7,8 +7,8 @@ import functools
 import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Span
 from gradlint.fix import names, pins
 from gradlint.fix.layout import Layout, blocks, first_line, last_line

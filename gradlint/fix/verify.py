@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from gradlint.config import Selection, settings_finder
+from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.fix.mirror import Mirror, mirror

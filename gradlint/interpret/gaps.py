@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
 

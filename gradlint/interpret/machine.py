@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradlint import tape
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Symbol, Tensor, Test, Unknown

@@ -11,9 +11,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gradlint import tape
+from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Symbol, Test
 
 BUDGET = 40  # paths of one entry

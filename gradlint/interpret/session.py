@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,6 @@ from gradlint.interpret.values import Abstract, Call, Class, Const, Function, In
 from gradlint.ir import nodes as ir
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
-
-log = logging.getLogger(__name__)
 
 _TRAINS = frozenset(
     ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]

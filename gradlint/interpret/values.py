@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.ir import nodes as ir
 

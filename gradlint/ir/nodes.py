@@ -7,8 +7,9 @@ UTF-8 bytes from 0. `Code.span` turns it into a `Span` for those that are report
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.source.parse import split_lines
 

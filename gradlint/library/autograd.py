@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
+from gradlint.dataclass import dataclass
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function, method

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from gradlint.dataclass import dataclass
 from gradlint.tape import DType
 
 View = Literal["", "maybe", "always"]

@@ -7,8 +7,8 @@ the source leaves open how many there are, nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Abstract, Builtin, Function, Object
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body

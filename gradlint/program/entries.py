@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from gradlint.dataclass import dataclass
 
 # What makes a function worth entering: attribute calls that are sinks or events of a training step.
 TRIGGERS = frozenset(

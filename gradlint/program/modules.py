@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gradlint.dataclass import dataclass
 from gradlint.interpret.machine import Frame
 from gradlint.interpret.values import (
     Abstract,

@@ -7,8 +7,9 @@ import importlib
 import pathlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Span
 
 

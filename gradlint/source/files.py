@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-
-from pathspec import GitIgnoreSpec
+from dataclasses import field
+from typing import TYPE_CHECKING
 
 from gradlint.config import Settings
+from gradlint.dataclass import dataclass
 from gradlint.guess import did_you_mean
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 SettingsFor = Callable[[pathlib.Path], Settings]
 
@@ -131,6 +134,8 @@ def _spec_of(folder: pathlib.Path) -> list[_Spec]:
     file = folder / ".gitignore"
     if not file.is_file():
         return []
+    from pathspec import GitIgnoreSpec
+
     return [_Spec(folder, GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8", errors="replace").splitlines()))]
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.source.parse import Source, parse
 from gradlint.source.places import Part, Program
 

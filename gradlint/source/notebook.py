@@ -13,9 +13,9 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.source.magics import commented, hidden, revealed
 from gradlint.source.parse import Source, SyntaxFault, parse

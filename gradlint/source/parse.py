@@ -8,8 +8,8 @@ import io
 import re
 import tokenize
 import warnings
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")  # what Python takes for a line; str.splitlines breaks at \f, too

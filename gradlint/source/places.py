@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.source.magics import revealed
 

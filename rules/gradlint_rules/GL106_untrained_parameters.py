@@ -82,8 +82,8 @@ used nowhere in a loss are not reported either.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value, ancestors

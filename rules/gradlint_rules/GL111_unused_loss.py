@@ -63,8 +63,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import (

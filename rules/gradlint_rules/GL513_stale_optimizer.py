@@ -56,8 +56,8 @@ Layers that an unknown function adds are not seen. `gradlint trace` does not see
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import (

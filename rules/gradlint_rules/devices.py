@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.tape import Decision, Event, Fact, Tape
 from gradlint_rules.accounts import Key, key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.tape import Value
 from gradlint_rules.numbers import is_never_negative, is_positive, key, origin, passes_relu, zero_with
 from gradlint_rules.words import bare

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.tape import Backward, Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions

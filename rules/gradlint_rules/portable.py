@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import called_name, calls_of, related_line

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gradlint.dataclass import dataclass
 from gradlint.tape import Backward, Event, Fact, Module, OptimizerStep, Tape, ZeroGrad, leaves
 
 

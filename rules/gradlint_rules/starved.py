@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.tape import Cut, Decision, Kind, Optimizer, Tape, Value, ancestors, leaves
 from gradlint_rules.arrivals import Arrival, arrivals, conditions

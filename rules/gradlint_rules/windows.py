@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.tape import Backward, End, Event, Fact, Iteration, Kind, OptimizerStep, Tape, Value, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, key
