@@ -85,13 +85,15 @@ def truth(m: Machine, value: Abstract) -> bool | None:
     return known
 
 
-def decide(m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True) -> bool:
-    """Whether a branch on `value` is taken; forks the path where that is unknown."""
+def decide(
+    m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True, whole: ir.Node | None = None
+) -> bool:
+    """Whether a branch on `value` is taken; forks the path where that is unknown. `whole` is what hangs on it."""
     known = truth(m, value)
     if known is not None:
         return known
     test = test_of(m, value)
-    answer, free = m.oracle.decide(node, test, default)
+    answer, free = m.oracle.decide(node, test, default, lambda: frame.code.rows((whole or node).at))
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over), None)
         text, holds = frame.text(node), answer

@@ -1,15 +1,17 @@
 """Which paths are run: every entry from its start again and again, each time with other answers at its branches.
 
 A *plan* says which way each branch site goes; a site not in it goes its default way. The first path takes the defaults;
-then each site is turned round on its own; then, over the sites that were seen to matter (their sides do not leave the
-same behind), combinations; then single rounds of loops. `BUDGET` bounds the paths of an entry: sides not yet taken come
-first, so that each side is taken at least once where the budget allows.
+then each site is turned round on its own, those first whose source speaks of training; then, over the sites that were
+seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds the
+paths of an entry: sides not yet taken come first, so that each side is taken at least once where the budget allows.
+After `QUIET` paths in a row that showed nothing new, only sites that speak of training are still turned.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections import deque
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
@@ -19,6 +21,11 @@ from gradlint.interpret.values import Symbol, Test
 
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
+QUIET = 6  # paths without anything new
+_OF_TRAINING = re.compile(
+    r"grad|loss|[Oo]ptim|backward|step|detach|\.eval|train|freeze|\.data\b|item\(|numpy|tolist|scale|update|half|autocast"
+    r"|torch\.\w*(?:tensor|zeros|ones|full|empty)|clip|reduce|gather|where|sqrt|log\(|checkpoint|\b(?:return|continue|break)\b"
+)
 
 Site = object  # the IR node of a branch
 Choice = tuple[Site, int | None]  # a site in all its rounds, or in its n-th visit
@@ -30,6 +37,7 @@ class Visited:
     """What the runs so far have shown of one branch site."""
 
     default: bool
+    of_training: bool = True  # its source says something that a rule may ask for
     sides: set[bool] = field(default_factory=set)
     left: dict[bool, set[object]] = field(default_factory=lambda: {True: set(), False: set()})
     visits: int = 0
@@ -143,13 +151,15 @@ class Oracle:
         self.visits: dict[Site, int] = {}
         self.decisions: list[tape.Decision] = []
 
-    def decide(self, site: Site, test: Test, default: bool) -> tuple[bool, bool]:
-        """The way that a branch goes, and whether it was free to go either way."""
+    def decide(self, site: Site, test: Test, default: bool, source: Callable[[], str]) -> tuple[bool, bool]:
+        """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it."""
         known = self.facts.known(test)
         if known is not None:
             return known, False
+        if site not in self.visited:
+            self.visited[site] = Visited(default, of_training(source()))
         visit = self.visits[site] = self.visits.get(site, 0) + 1
-        seen = self.visited.setdefault(site, Visited(default))
+        seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
         answer = self.plan.get((site, visit), self.plan.get((site, None), default))
         seen.sides.add(answer)
@@ -164,6 +174,11 @@ class Oracle:
             seen.left[side].add(tuple(journal))
 
 
+def of_training(source: str) -> bool:
+    """Whether what hangs on a branch is worth taking first; decides on the order of paths alone."""
+    return _OF_TRAINING.search(source) is not None
+
+
 class Restart(Exception):
     """The run learned something that changes how the entry is to be run: start again."""
 
@@ -171,24 +186,64 @@ class Restart(Exception):
 def explore(run: Callable[[Oracle], tape.Tape], budget: int = BUDGET) -> Iterator[tape.Tape]:
     """Runs the entry along its paths, within the budget."""
     visited: dict[Site, Visited] = {}
-    tried: set[Plan] = set()
-    pending: deque[Plan] = deque([frozenset()])
-    combined: set[frozenset[Site]] = set()
-    runs = 0
-    while runs < budget:
-        plan = pending.popleft() if pending else _next(visited, tried, combined, pending)
+    pending = _Pending(visited)
+    pending.add(frozenset())
+    shown: set[int] = set()
+    quiet = 0
+    for _ in range(budget):
+        plan = pending.next(only_of_training=quiet >= QUIET)
         if plan is None:
             return
-        if plan in tried:
-            continue
-        tried.add(plan)
         oracle = Oracle(plan, visited)
-        yield run(oracle)
-        runs += 1
-        for choice, side in oracle.taken.items():
-            site = choice[0]
-            if (not side) not in visited[site].sides:
-                pending.append(_turned(oracle, site))
+        made = run(oracle)
+        yield made
+        what = hash(tuple([(type(event), event.at) for event in made.events]))
+        quiet = quiet + 1 if what in shown else 0
+        shown.add(what)
+        for site, _ in oracle.taken:
+            if len(visited[site].sides) < 2:
+                pending.add(_turned(oracle, site), of_training=visited[site].of_training)
+
+
+class _Pending:
+    """The plans that wait to be run: sites turned round first, then what they give together."""
+
+    def __init__(self, visited: dict[Site, Visited]) -> None:
+        self.visited = visited
+        self._queue: list[tuple[bool, int, Plan]] = []
+        self._number = itertools.count()
+        self._tried: set[Plan] = set()
+        self._combined: set[frozenset[Site]] = set()
+
+    def add(self, plan: Plan, *, of_training: bool = True) -> None:
+        heapq.heappush(self._queue, (not of_training, next(self._number), plan))
+
+    def next(self, *, only_of_training: bool) -> Plan | None:
+        """The plan to run next; None where nothing is left that is worth it."""
+        while True:
+            if not self._queue:
+                self._combine()
+            if not self._queue or (only_of_training and self._queue[0][0]):
+                return None
+            plan = heapq.heappop(self._queue)[-1]
+            if plan not in self._tried:
+                self._tried.add(plan)
+                return plan
+
+    def _combine(self) -> None:
+        """Combinations of the sites that matter, then single rounds."""
+        sites = [site for site, seen in self.visited.items() if seen.matters]
+        key = frozenset(sites)
+        if key in self._combined:
+            return
+        self._combined.add(key)
+        for plan in _combinations(sites, self.visited):
+            self.add(plan)
+        for site in sites:
+            if self.visited[site].visits > 1:
+                default = self.visited[site].default
+                self.add(frozenset({((site, 1), not default)}))
+                self.add(frozenset({((site, None), not default), ((site, 1), default)}))
 
 
 def _turned(oracle: Oracle, site: Site) -> Plan:
@@ -201,26 +256,6 @@ def _turned(oracle: Oracle, site: Site) -> Plan:
         if oracle.plan.get(choice) is not None:
             plan[choice] = side
     return frozenset(plan.items())
-
-
-def _next(
-    visited: dict[Site, Visited], tried: set[Plan], combined: set[frozenset[Site]], pending: deque[Plan]
-) -> Plan | None:
-    """Combinations of the sites that matter, then single rounds."""
-    sites = [site for site, seen in visited.items() if seen.matters]
-    key = frozenset(sites)
-    if key in combined:
-        return None
-    combined.add(key)
-    for plan in _combinations(sites, visited):
-        if plan not in tried:
-            pending.append(plan)
-    for site in sites:
-        if visited[site].visits > 1:
-            default = visited[site].default
-            pending.append(frozenset({((site, 1), not default)}))
-            pending.append(frozenset({((site, None), not default), ((site, 1), default)}))
-    return pending.popleft() if pending else None
 
 
 def _combinations(sites: list[Site], visited: dict[Site, Visited]) -> Iterator[Plan]:

@@ -27,7 +27,7 @@ _LOOPS_OVER_TRAINING = ("train", "fit", "epoch", "eval", "valid", "test", "run")
 MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so often
 LARGEST = 8  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
-MOST_STEPS = 120_000  # of one entry, on all of its paths: some two seconds
+MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 

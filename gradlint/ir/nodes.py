@@ -61,6 +61,10 @@ class Code:
         last = self.lines[end_line - 1].encode()[:end_column].decode(errors="replace")
         return " ".join(part.strip() for part in [first[column:].decode(errors="replace"), *middle, last])
 
+    def rows(self, at: Position) -> str:
+        """The lines that a node stands on."""
+        return "\n".join(self.lines[at[0] - 1 : at[2]])
+
     def _character(self, line: int, column: int) -> int:
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return column + 1 if text.isascii() else len(text.encode()[:column].decode(errors="replace")) + 1
