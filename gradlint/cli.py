@@ -22,6 +22,7 @@ from gradlint import __version__, config
 from gradlint.errors import UserError
 from gradlint.guess import did_you_mean
 from gradlint.report import formats, render
+from gradlint.report._place import printable
 from gradlint.trace.command import trace
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _complain(message: str) -> int:
-    click.echo(f"gradlint: {message}", err=True)
+    click.echo(f"gradlint: {printable(message)}", err=True)
     return 2
 
 
@@ -300,7 +301,7 @@ def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settin
             replace_file(path, repaired.originals[path], content, settings.root)
         except UserError as error:
             done = False
-            click.echo(f"gradlint: {error}", err=True)
+            _complain(str(error))
     return done
 
 
@@ -358,7 +359,7 @@ def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.
         message += f" ({found.left_out} left out by settings or .gitignore)" if found.left_out else ""
         if not found.named:
             raise UserError(message)
-        click.echo(f"gradlint: {message}", err=True)  # what was named is excluded on purpose: --force-exclude
+        _complain(message)  # what was named is excluded on purpose: --force-exclude
     return found.files
 
 
@@ -390,7 +391,7 @@ def _add_ignores(findings: Sequence[Finding], reason: str, settings: Settings) -
         raise UserError("--add-ignore: the reason must be one line of text")
     written, left = add_ignores(findings, reason.strip(), settings.root)
     for finding in left:
-        click.echo(f"gradlint: {finding.at}: {finding.code} is left: no comment can stand there", err=True)
+        _complain(f"{finding.at}: {finding.code} is left: no comment can stand there")
     click.echo(f"Suppressed: {written}.")
     return int(bool(left))
 
@@ -409,7 +410,7 @@ def _write(text: str, file: pathlib.Path | None, settings: Settings) -> None:
 
 def _list_gaps(gaps: Sequence[Gap]) -> None:
     for gap in gaps:
-        click.echo(f"{gap.at}: gap[{gap.kind}] {gap.detail}", err=True)
+        click.echo(printable(f"{gap.at}: gap[{gap.kind}] {gap.detail}"), err=True)
     for kind, number in sorted(collections.Counter(gap.kind for gap in gaps).items()):
         click.echo(f"{number:6} {kind}", err=True)
     click.echo(f"{len(gaps):6} gaps in all", err=True)

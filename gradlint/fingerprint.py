@@ -30,5 +30,7 @@ def fingerprints(findings: Iterable[Finding], lines: Lines, root: pathlib.Path) 
         text = " ".join(" ".join(lines(finding.at)[finding.at.line - 1 : finding.at.last_line]).split())
         identity = (finding.code, relative(finding.at.path, root), text)
         seen[identity] += 1
-        names[finding] = hashlib.sha256("\0".join((*identity, str(seen[identity]))).encode()).hexdigest()[:16]
+        names[finding] = hashlib.sha256(
+            "\0".join((*identity, str(seen[identity]))).encode(errors="surrogatepass")
+        ).hexdigest()[:16]
     return names

@@ -16,6 +16,7 @@ from gradlint.finding import Applicability, Finding, Fix
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.edits import joined, line_after
 from gradlint.fix.layout import Layout
+from gradlint.report._place import printable
 from gradlint.source import document
 from gradlint.source.files import SettingsFor
 from gradlint.source.parse import decode
@@ -61,7 +62,8 @@ class Repaired:
         """The changes, as a patch."""
         for path in sorted(self.contents):
             old, new = (_text(path, content) for content in (self.originals[path], self.contents[path]))
-            for line in difflib.unified_diff(_lines(old), _lines(new), str(path), str(path)):
+            name = printable(str(path))
+            for line in difflib.unified_diff(_lines(old), _lines(new), name, name):
                 yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from gradlint.finding import Finding, Severity, Span
 
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+# What moves the cursor, ends a line or turns the direction of text, and what XML cannot hold.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def shown_path(path: str) -> str:

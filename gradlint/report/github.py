@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradlint.finding import Finding, Severity
 from gradlint.fingerprint import relative
 from gradlint.report import Outcome
-from gradlint.report._place import in_cell
+from gradlint.report._place import in_cell, printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -31,7 +31,7 @@ def _command(finding: Finding, outcome: Outcome) -> str:
 
 
 def _text(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:

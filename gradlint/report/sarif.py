@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import urllib.parse
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +17,7 @@ from gradlint.report._place import in_cell
 from gradlint.rule import Rule, rules
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LINK = re.compile(r"\[(?=[^\]]*\]\()")
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
@@ -54,9 +57,9 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) -> dict[str, Any]:
-    text = in_cell(finding.at) + finding.message + (f"\n{finding.help}" if finding.help else "")
+    text = _message(finding.at, finding.message + (f"\n{finding.help}" if finding.help else ""))
     related = [
-        {"id": number, **_location(each.at, outcome), "message": {"text": in_cell(each.at) + each.message}}
+        {"id": number, **_location(each.at, outcome), "message": {"text": _message(each.at, each.message)}}
         for number, each in enumerate(finding.related, 1)
     ]
     return {
@@ -71,15 +74,19 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
     }
 
 
+def _message(at: Span, text: str) -> str:
+    """The text with its cell; `[a](b)` would be a link to SARIF, and is code to us."""
+    return in_cell(at) + _LINK.sub(r"\[", text)
+
+
 def _location(at: Span, outcome: Outcome) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": _artifact(at.path, outcome), "region": _region(outcome.raw(at))}}
 
 
 def _artifact(path: str, outcome: Outcome) -> dict[str, str]:
     shown = relative(path, outcome.root)
-    if shown.startswith("/"):
-        return {"uri": "file://" + urllib.parse.quote(shown)}
-    return {"uri": urllib.parse.quote(shown), "uriBaseId": "SRCROOT"}
+    quoted = urllib.parse.quote(os.fsencode(shown))  # a name is bytes, which need not be text
+    return {"uri": f"file://{quoted}"} if shown.startswith("/") else {"uri": quoted, "uriBaseId": "SRCROOT"}
 
 
 def _region(at: Span) -> dict[str, int]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from gradlint.errors import UserError
+from gradlint import output
 from gradlint.finding import Finding, Severity
 from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object
+from gradlint.report._place import printable
 from gradlint.tape import Tape
 from gradlint.trace import ranks, routes
 from gradlint.trace.confirm import Confirmation
@@ -121,9 +122,13 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
             stream.write("\n" + routes.as_text(report.tape))
     stream.flush()
     if options["html"] is not None:
-        _file(options["html"], page(report.tape, report.told, report.steps, report.session.timeline.norms))
+        output.write(
+            options["html"],
+            page(report.tape, report.told, report.steps, report.session.timeline.norms),
+            pathlib.Path.cwd(),
+        )
     if options["dot"] is not None:
-        _file(options["dot"], routes.as_dot(report.tape))
+        output.write(options["dot"], routes.as_dot(report.tape), pathlib.Path.cwd())
 
 
 def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
@@ -141,13 +146,6 @@ def _key(finding: Mapping[str, Any]) -> str:
     return json.dumps([finding["code"], finding["filename"], finding["location"]])
 
 
-def _file(path: pathlib.Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
-
-
 def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]] | None = None) -> str:
     """The report for people: each finding framed, then its route, the parameters not reached, and what was not seen."""
     findings = tuple(told.finding for told in report.told)
@@ -162,7 +160,8 @@ def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]] | None = No
     parts += _of_other_ranks(reports or {})
     parts += [f"gradlint trace: {line}\n" for line in unseen(report.session)]
     parts += [
-        f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}\n" for each in report.confirmations
+        printable(f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}") + "\n"
+        for each in report.confirmations
     ]
     parts.append(_summary(outcome.findings))
     return "\n".join(part for part in parts if part)
@@ -174,7 +173,8 @@ def _of_other_ranks(reports: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
         if 0 not in finding["ranks"]:
             where = f"{os.path.relpath(finding['filename'])}:{finding['location']['row']}"
             ranks_named = ", ".join(str(each) for each in finding["ranks"])
-            yield f"rank {ranks_named}: {finding['severity']}[{finding['code']}] {where}: {finding['message']}\n"
+            text = f"rank {ranks_named}: {finding['severity']}[{finding['code']}] {where}: {finding['message']}"
+            yield printable(text) + "\n"
 
 
 def _head(report: Report) -> str:

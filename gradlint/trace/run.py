@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import torch
 
-from gradlint import checker, config
+from gradlint import checker, config, output
 from gradlint.finding import Finding
 from gradlint.source.files import SettingsFor
 from gradlint.trace import frames, launch, probes, source
@@ -73,7 +73,9 @@ def _codes(words: Sequence[str]) -> tuple[str, ...]:
 def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
     """Where the report goes. JSON takes standard output for itself: the program's own goes to standard error."""
     if options["output_file"] is not None:
-        with options["output_file"].open("w", encoding="utf-8") as stream:
+        with output.destination(options["output_file"], pathlib.Path.cwd()).open(
+            "w", encoding="utf-8", errors="backslashreplace"
+        ) as stream:
             yield stream
     elif options["output_format"] == "json":
         sys.stdout.flush()
