@@ -73,7 +73,7 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Tape
 from gradlint_rules.accounts import Account, Key, Update, accounts, key
 from gradlint_rules.training import cleared_each_round
-from gradlint_rules.uncut import safe
+from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
@@ -125,5 +125,6 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Clears the gradients in each round."""
-    return safe("Clear the gradients in each round", cleared_each_round(finding, source))
+    """Clears the gradients in each round; where some rounds do, it can be meant that others do not."""
+    is_partial = any("cleared here" in related.message for related in finding.related)
+    return (unsafe if is_partial else safe)("Clear the gradients in each round", cleared_each_round(finding, source))

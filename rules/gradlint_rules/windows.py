@@ -263,7 +263,7 @@ def _is_scaled(value: Value) -> bool:
 
 def _can_be_number(value: Value) -> bool:
     """Whether nothing is known of a value: the window can come from any object's configuration."""
-    return value.kind is Kind.UNKNOWN
+    return value.kind is Kind.UNKNOWN or (value.kind is Kind.DATA and value.op == "input")
 
 
 def _is_mean(value: Value) -> bool:
