@@ -375,7 +375,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             )
         return m.execute(node.then if known else node.otherwise, frame)
     default = not (_escapes(node.then) and not _escapes(node.otherwise))
-    taken = conditions.decide(m, value, node.test, frame, default=default)
+    taken = conditions.decide(m, value, node.test, frame, default=default, whole=node)
     outer, m.journal = m.journal, []
     signal: Signal | None = None
     try:
