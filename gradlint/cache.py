@@ -79,7 +79,7 @@ class Cache:
         if folder.is_symlink():
             return cls()
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
-        file = folder / f"{digest(chr(10).join(key).encode())[:16]}.json"
+        file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
         return cls(file, _holding(_load(file), contents or {}))
 
     def write(self, made: Iterable[Mapping[Path, Record]]) -> None:
@@ -136,7 +136,7 @@ def _stamp() -> str:
     found = sorted(path for folder in folders for pattern in ("*.py", "*.toml") for path in folder.rglob(pattern))
     states = ((path, path.stat()) for path in found)
     whole = "".join(f"{path} {state.st_mtime_ns} {state.st_size}\n" for path, state in states)
-    return hashlib.sha256(whole.encode()).hexdigest()
+    return hashlib.sha256(os.fsencode(whole)).hexdigest()
 
 
 def content_of(path: Path) -> str:

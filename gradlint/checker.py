@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pathlib
+import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -107,6 +109,8 @@ class Texts:
 
 def _content(file: str) -> bytes | SyntaxFault:
     try:
+        if not stat.S_ISREG(os.stat(file).st_mode):  # a pipe can be read once, a device without end
+            return SyntaxFault(Span(file, 1, 1, 1, 1), "the file cannot be read: it is not a regular one")
         return pathlib.Path(file).read_bytes()
     except OSError as error:
         return SyntaxFault(Span(file, 1, 1, 1, 1), f"the file cannot be read: {error.strerror}")

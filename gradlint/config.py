@@ -185,7 +185,9 @@ def _table(file: pathlib.Path) -> Mapping[str, Any] | None:
 
     try:
         tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except RecursionError:
+        raise UserError(f"{_shown(file)}: cannot be read: nested too deeply") from None
+    except (ValueError, OSError) as error:
         raise UserError(f"{_shown(file)}: cannot be read: {error}") from None
     table = tool.get("gradlint") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):

@@ -332,7 +332,7 @@ class Program:
 
 def neighbours(path: Path) -> list[Path]:
     """The files beside a file that can fill its registries."""
-    return sorted(path.parent.glob("*.py"))[:MOST_NEIGHBOURS]
+    return sorted(each for each in path.parent.glob("*.py") if each.is_file())[:MOST_NEIGHBOURS]
 
 
 def resolve(importer: Path, module: str, level: int) -> Path | None:

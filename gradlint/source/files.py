@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ class _Walk:
     left_out: int = 0
 
     def add(self, file: pathlib.Path) -> None:
-        self.files.setdefault(file.resolve(), file)
+        self.files.setdefault(pathlib.Path(os.path.realpath(file)), file)  # Path.resolve refuses a circle of links
 
 
 def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discovery:
@@ -74,7 +75,7 @@ def _walk_folder(walk: _Walk, start: pathlib.Path) -> None:
 
 
 def _is_included(walk: _Walk, folder: pathlib.Path, entry: os.DirEntry[str]) -> bool:
-    return walk.settings_for(folder).includes(folder / entry.name) and not entry.is_dir()
+    return walk.settings_for(folder).includes(folder / entry.name) and not os.path.isdir(entry.path)
 
 
 def _folders(walk: _Walk, top: pathlib.Path, specs: list[_Spec]) -> Iterator[tuple[pathlib.Path, list[_Spec]]]:
@@ -103,7 +104,7 @@ def _entries(walk: _Walk, folder: pathlib.Path) -> list[os.DirEntry[str]]:
 def _take(walk: _Walk, shown: pathlib.Path, path: pathlib.Path, specs: list[_Spec], top: pathlib.Path) -> None:
     if _is_left_out(walk.settings_for(path.parent), specs, top, path, is_folder=False):
         walk.left_out += 1
-    elif path.is_file() or path.is_symlink():
+    elif os.path.isfile(path) or not os.path.exists(path):  # a link that leads nowhere is reported, a pipe is passed by
         walk.add(shown)
 
 
@@ -132,11 +133,23 @@ class _Spec:
 
 def _spec_of(folder: pathlib.Path) -> list[_Spec]:
     file = folder / ".gitignore"
-    if not file.is_file():
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+    except OSError:  # git goes on without it, too
         return []
+    return [_Spec(folder, _patterns(lines))] if lines else []
+
+
+def _patterns(lines: Sequence[str]) -> GitIgnoreSpec:
+    """The lines that git would hear: it passes over what is no pattern."""
     from pathspec import GitIgnoreSpec
 
-    return [_Spec(folder, GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8", errors="replace").splitlines()))]
+    heard = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            GitIgnoreSpec.from_lines([line])
+            heard.append(line)
+    return GitIgnoreSpec.from_lines(heard)
 
 
 def _specs_above(folder: pathlib.Path) -> list[_Spec]:

@@ -58,7 +58,7 @@ def _module_name(path: str) -> bytes:
     """The word by which an import can name the file at `path`: its stem, or the package that it makes."""
     folder, name = os.path.split(path)
     stem = name.partition(".")[0]
-    return (os.path.basename(folder) if stem == "__init__" else stem).encode()
+    return os.fsencode(os.path.basename(folder) if stem == "__init__" else stem)
 
 
 def _imported_words(content: bytes) -> frozenset[bytes]:
