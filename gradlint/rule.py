@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 from gradlint.dataclass import dataclass
+from gradlint.errors import UserError
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ class Rule:
 
     @property
     def url(self) -> str:
-        return f"{DOCS}{self.name}"
+        """Where its page can be read; a plugin says `URL`."""
+        return str(getattr(self.module, "URL", f"{DOCS}{self.name}"))
 
     @property
     def summary(self) -> str:
@@ -237,7 +239,12 @@ def _plugins() -> Iterator[ModuleType]:
     if any(map(_offers_rules, sys.path)):
         from importlib import metadata  # takes longer than all else that a check imports from Python's library
 
-        yield from (point.load() for point in metadata.entry_points(group=PLUGIN_GROUP))
+        for point in metadata.entry_points(group=PLUGIN_GROUP):
+            try:
+                yield point.load()
+            except ImportError as error:
+                source = point.dist.name if point.dist else point.value
+                raise UserError(f"the rules of {source} cannot be loaded: {error}") from None
 
 
 def _offers_rules(folder: str) -> bool:

@@ -19,7 +19,7 @@ from lsprotocol import types
 from pygls import uris
 from pygls.lsp.server import LanguageServer
 
-from gradlint import __version__, library
+from gradlint import __version__
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu
@@ -27,6 +27,7 @@ from gradlint.lsp.convert import Client, meet
 from gradlint.lsp.documents import Override, View, examine, name, override
 from gradlint.rule import rules
 
+_FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked
 STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
 
@@ -158,8 +159,7 @@ def _thread() -> ThreadPoolExecutor:
     """The thread that checks, with a stack of its own; it begins with what the first check would wait for."""
     before = threading.stack_size(STACK)
     executor = ThreadPoolExecutor(1)
-    executor.submit(library.load)
-    executor.submit(rules)
+    executor.submit(examine, "begin.py", None, {"begin.py": _FIRST}, override({}))
     threading.stack_size(before)
     return executor
 
