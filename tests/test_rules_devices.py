@@ -57,7 +57,15 @@ def train(model, batches, optimizer, scaler, ngpu):
             optimizer.step()
 """
 
-LAYER = "import torch\nfrom torch import nn\n\n\n"
+LAYER = """\
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self, w):
+        super().__init__()
+        self.w = """
 TRAINED = """\
 
     def forward(self, x):
@@ -89,8 +97,7 @@ def test_an_autocast_that_the_caller_enables_is_left_to_the_caller_in_every_roun
 
 @pytest.mark.parametrize("moved", ["nn.Parameter(w).cuda()", "nn.Parameter(w)\n        self.w = self.w.to('cuda:0')"])
 def test_a_parameter_moved_as_an_attribute_is_no_leaf(moved: str, tmp_path: pathlib.Path) -> None:
-    layer = f"class Layer(nn.Module):\n    def __init__(self, w):\n        super().__init__()\n        self.w = {moved}\n"
-    assert _told(f"{LAYER}{layer}{TRAINED}", tmp_path, before="") == ["GL515"]
+    assert _told(f"{LAYER}{moved}\n{TRAINED}", tmp_path, before="") == ["GL515"]
 
 
 def _told(test: str, folder: pathlib.Path, before: str = BEFORE) -> list[str]:

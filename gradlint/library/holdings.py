@@ -85,7 +85,7 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
 
 
 def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:
-    """Whether a cast of a parameter takes the name of a registered one (torch raises), or was never registered itself."""
+    """Whether a cast of a parameter takes the name of a registered one (torch raises), or of one never registered."""
     source = node.inputs[0].parameter if node.kind is Kind.OPERATION and node.inputs else None
     if source is None or "cast" not in node.flags or not node.requires_grad:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -121,9 +122,11 @@ def make_parameter(
 ) -> Tensor:
     """A parameter: a leaf with an identity of its own."""
     identity = tape.Parameter(name, module, call.frame.span(call.node))
-    made = tensors.value(
-        m, "parameter", Kind.PARAMETER, (), call.node, call.frame, parameter=identity, dtype=DType.FLOAT
-    )
+    default: tape.Fact | None = m.state.get("default-dtype")
+    dtype = DType(default.detail) if default is not None else DType.FLOAT
+    made = tensors.value(m, "parameter", Kind.PARAMETER, (), call.node, call.frame, parameter=identity, dtype=dtype)
+    if default is not None:
+        m.emit(replace(default, value=made))
     made.requires_grad, made.storage, made.name = requires_grad, tape.Storage(), name
     if not requires_grad:
         made.cut, made.cut_at = tape.Cut.FROZEN, made.at
@@ -144,6 +147,16 @@ def parameter(m: Machine, call: Call) -> Abstract:
     if source is not None and source.dtype in (DType.HALF, DType.BFLOAT):
         made.node.dtype = source.dtype
     return made
+
+
+@function("torch.set_default_dtype")
+def set_default_dtype(m: Machine, call: Call) -> Abstract:
+    """`torch.set_default_dtype(torch.float16)`: what is made from here on has this dtype."""
+    wanted = dtype_of(call.get(0, "d"))
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    told = tape.Fact(at=at, what="parameter-cast", detail=wanted.value, text=text) if wanted is not None else None
+    m.state["default-dtype"] = told if wanted in (DType.HALF, DType.BFLOAT) else None
+    return NONE
 
 
 @function("torch.nn.Buffer")

@@ -825,7 +825,6 @@ def loaded(m: Machine, call: Call) -> Abstract:
 @function(
     "torch.Generator",
     "torch.manual_seed",
-    "torch.set_default_dtype",
     "torch.save",
     "torch.get_rng_state",
     "torch.set_rng_state",

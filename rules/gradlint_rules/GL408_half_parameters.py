@@ -4,7 +4,8 @@ Parameters in float16 are trained with a `GradScaler`.
 
 ## What it does
 Reports where parameters that a `GradScaler` unscales or steps afterwards become float16: `model.half()`,
-`model.to(torch.float16)`, a layer that is built with `dtype=torch.float16`.
+`model.to(torch.float16)`, a layer that is built with `dtype=torch.float16` or after
+`torch.set_default_dtype(torch.float16)`, a model that `from_pretrained` or `from_config` is told to load in float16.
 
 ## Why it matters
 Unscaling raises: "Attempting to unscale FP16 gradients". Mixed precision keeps the parameters in float32 and lets
@@ -44,10 +45,11 @@ scaler.update()
 ## What it does not report
 - bfloat16, which unscaling takes.
 - Parameters that get no gradient: a frozen backbone in float16.
+- A loaded model that other code is given before it is trained: adapters have a dtype of their own.
 - Parameters that are cast back before they are trained, and a scaler that is disabled on this path.
 
 ## Limits
-What a library loads in float16 is seen only where the program says so.
+What a library loads in float16 is seen only where the program says so (`torch_dtype=`, `dtype=`).
 """
 
 from __future__ import annotations

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from gradlint import tape
+from gradlint.interpret import tensors
 from gradlint.interpret.calls import call_unknown
-from gradlint.interpret.registry import alias, attribute, canonical, enters, fallback, is_a, method, parent
-from gradlint.interpret.values import NONE, TRUE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Unknown
+from gradlint.interpret.registry import alias, attribute, canonical, enters, fallback, hears, is_a, method, parent
+from gradlint.interpret.values import (
+    NONE,
+    TRUE,
+    Abstract,
+    Call,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Unknown,
+)  # fmt: skip
 from gradlint.library.frameworks.accelerate import ACCELERATOR
 from gradlint.library.frameworks.lightning import function_of, sink_call
+from gradlint.library.ops import dtype_of
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -23,6 +39,9 @@ _TRAINERS += [
 ]
 for _name in _TRAINERS:
     parent(_name, TRAINER)
+_LOADING = ("from_pretrained", "from_config", "_from_config")
+_HALF = ("float16", "fp16")
+_CHANGES = re.compile("adapter|lora|peft|cast|float|upcast")  # methods of a model that change its parameters
 _SETTINGS = (
     "args",
     "state",
@@ -182,3 +201,35 @@ def harmless(m: Machine, trainer: Abstract, call: Call) -> Abstract:
 def is_first(m: Machine, trainer: Abstract, call: Call) -> Abstract:
     """Whether this is the first process: it is."""
     return TRUE
+
+
+# models that come in a dtype of their own
+
+
+@fallback
+def load(m: Machine, call: Call) -> Abstract | None:
+    """`AutoModel.from_pretrained(name, torch_dtype=torch.float16)`, of transformers, diffusers and their like."""
+    given = call.kwargs.get("torch_dtype") or call.kwargs.get("dtype")
+    if given is None or call.name.rpartition(".")[2] not in _LOADING:
+        return None
+    loaded = call_unknown(m, m.session.library_symbol(call.name), call)
+    wanted = tape.DType.HALF if isinstance(given, Const) and given.value in _HALF else dtype_of(given)
+    if wanted is not None:
+        m.state.setdefault("loaded", set()).add(loaded.symbol)
+        _tell_dtype(m, loaded.symbol, wanted.value, call)
+    return loaded
+
+
+def _tell_dtype(m: Machine, model: Symbol, dtype: str, call: Call) -> None:
+    own = tensors.leaf(m, model, call.node, call.frame)
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    m.emit(tape.Fact(at=at, what="parameter-cast", value=own, detail=dtype, text=text))
+
+
+@hears("unknown call")
+def rebuilt(m: Machine, symbol: Symbol, call: Call) -> None:
+    """What is given a loaded model can cast it and put adapters of any dtype into it."""
+    for model in m.state.get("loaded", ()):
+        is_given = any(isinstance(value, Unknown) and value.symbol is model for value in call.values)
+        if is_given or (symbol in model.derived.values() and _CHANGES.search(symbol.text.rpartition(".")[2])):
+            _tell_dtype(m, model, "unknown", call)
