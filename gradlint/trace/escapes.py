@@ -1,7 +1,7 @@
 """Numbers and arrays that left torch and come back: what a new tensor is made from, as far as can be told.
 
-A Python number has no identity. One that equals a number that left torch a moment ago, or that is used in the function
-that took it out, is linked to it; constants of the source are not.
+A Python number has no identity. One that equals a number that left torch a moment ago is linked to it, and so is one
+that the source of the function that took the other out computes from it; constants of the source are not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import Any
 
+from gradlint.trace.derived import flows
 from gradlint.trace.frames import Place
 from gradlint.trace.memory import Memory
 from gradlint.trace.records import Op
@@ -63,9 +64,12 @@ def _numbers(code: CodeType) -> set[float]:
 
 
 def _same_function(memory: Memory, place: Place) -> Iterator[Op]:
+    """What left torch in the function that is running, where its source says that it goes into what is made now."""
     if not place:
         return
     frame = place[0]
     for _, op in memory.escapes:
-        if op.step == memory.step and any(each.activation == frame.activation for each in op.place) and op.inputs:
-            yield op
+        if op.step == memory.step and op.inputs:
+            left = next((each for each in op.place if each.activation == frame.activation), None)
+            if left is not None and flows(frame.code, left.instruction, frame.instruction):
+                yield op

@@ -6,6 +6,7 @@ and loops are worked out when a report asks for them.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import sys
@@ -37,17 +38,22 @@ _LIBRARY = tuple(
         os.path.join(os.path.realpath(sysconfig.get_paths()["scripts"]), ""),
     }
 )
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # wherever it is: an environment's, the user's, a second one
 _TORCH = f"{os.sep}torch{os.sep}"
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _users: dict[int, bool] = {}  # by id: hashing a code object reads all of its constants
 _judged: list[CodeType] = []  # kept, so that an id stays what it is
 _activations = itertools.count(1)
+_callers: dict[int, Place] = {}  # by activation
+_MOST_CALLERS = 4096
+RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR  # by another caller each time
 _own: set[str] = set()
 
 
-def adopt_package(folder: str) -> None:
-    """Count the files below `folder` as the user's, although they are installed (`-m package`)."""
-    _own.add(os.path.join(os.path.realpath(folder), ""))
+def adopt(path: str) -> None:
+    """Count a file, or those below a folder, as the user's, although it is installed: it is what was asked to run."""
+    real = os.path.realpath(path)
+    _own.add(os.path.join(real, "") if os.path.isdir(real) else real)
     _users.clear()
 
 
@@ -81,7 +87,16 @@ def _is_users_path(file: str) -> bool:
     path = os.path.realpath(file)
     if file.startswith("<") or not file.endswith(".py"):
         return False
-    return path.startswith(tuple(_own)) or not path.startswith(_LIBRARY)
+    return path.startswith(tuple(_own)) or not (path.startswith(_LIBRARY) or _INSTALLED & set(path.split(os.sep)))
+
+
+class _Number(int):
+    """The number of an activation; called, should the program begin to trace its frames, it asks for no more calls."""
+
+    __slots__ = ()
+
+    def __call__(self, *_: object) -> None:
+        return None
 
 
 def _activation(frame: FrameType) -> int:
@@ -89,8 +104,8 @@ def _activation(frame: FrameType) -> int:
     if sys.gettrace() is not None:
         return id(frame)
     number: Any = frame.f_trace
-    if type(number) is not int:
-        number = next(_activations)
+    if type(number) is not _Number:
+        number = _Number(next(_activations))
         vars_of: Any = frame
         vars_of.f_trace = number
     assert isinstance(number, int)
@@ -100,19 +115,39 @@ def _activation(frame: FrameType) -> int:
 def here() -> Place:
     """The user's frames, innermost first."""
     frame: FrameType | None = sys._getframe(1)
-    found = []
-    traced = sys.gettrace() is not None
     users = _users
     while frame is not None:
         code = frame.f_code
         known = users.get(id(code))
         if known or (known is None and is_users(code)):
-            number: Any = id(frame) if traced else frame.f_trace
-            if type(number) is not int:
-                number = _activation(frame)
-            found.append(Frame(number, code, frame.f_lasti))
+            number = _activation(frame)
+            callers = _callers.get(number)
+            return (Frame(number, code, frame.f_lasti), *(_calling(frame) if callers is None else callers))
         frame = frame.f_back
-    return tuple(found)
+    return ()
+
+
+def _calling(frame: FrameType) -> Place:
+    """The user's frames that called `frame`. While an activation runs they stand still, so they are kept for it."""
+    inner = [frame]
+    place: Place = ()
+    each = frame.f_back
+    traced = sys.gettrace() is not None
+    while each is not None:
+        if is_users(each.f_code):
+            known = None if traced else _callers.get(_activation(each))
+            inner.append(each)
+            if known is not None:
+                place = known
+                break
+        each = each.f_back
+    if len(_callers) > _MOST_CALLERS:
+        _callers.clear()
+    for outer, each in itertools.pairwise(reversed(inner)):
+        place = (Frame(_activation(outer), outer.f_code, outer.f_lasti), *place)
+        if not traced and not each.f_code.co_flags & RESUMED:
+            _callers[_activation(each)] = place
+    return place
 
 
 def nearest() -> Place:

@@ -54,6 +54,7 @@ def script(path: str, arguments: Sequence[str]) -> Program:
         content = pathlib.Path(file).read_bytes()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
+    frames.adopt(file)
     return Program(
         path, _compiled(content, file), file, None, os.path.dirname(os.path.realpath(file)), (path, *arguments)
     )
@@ -74,7 +75,7 @@ def module(name: str, arguments: Sequence[str]) -> Program:
         raise UserError(f"-m {name}: no such module written in Python")
     code = spec.loader.get_code(spec.name)
     assert code is not None
-    frames.adopt_package(_package_folder(spec))
+    frames.adopt(_package_folder(spec))
     return Program(name, code, spec.origin, spec, os.getcwd(), (spec.origin, *arguments))
 
 

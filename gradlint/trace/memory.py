@@ -24,6 +24,7 @@ class Memory:
         self.step = 0
         self._known: dict[int, tuple[weakref.ref[Any], Op]] = {}
         self._held: dict[int, tuple[weakref.ref[Any], Held]] = {}
+        self.parameters_seen = 0
         self._sweep_at = _SWEEP
         self.escapes: deque[tuple[Any, Op]] = deque(maxlen=512)
         self.cells: dict[int, Cell] = {}
@@ -66,6 +67,7 @@ class Memory:
         if entry is not None and entry[0]() is parameter:
             return entry[1]
         held = Held(place)
+        self.parameters_seen += 1
         self._held[id(parameter)] = (weakref.ref(parameter), held)
         return held
 

@@ -29,7 +29,7 @@ Tensor = torch.Tensor
 _LEAF = "a leaf Variable that requires grad"
 _LEAF_VIEW = "a view of a leaf Variable that requires grad"
 _SUMS = frozenset({"add", "add_", "radd", "iadd"})
-_KEPT = frozenset({int, float, str, bool, Op})  # types of arguments that a record keeps
+_KEPT = frozenset({int, float, str, bool})  # types of arguments that a record keeps as they are
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
 _OUT = "functions with out=... arguments don't support"
@@ -41,12 +41,10 @@ def tensors(things: Iterable[Any], depth: int = 3) -> list[Tensor]:
     for thing in things:
         if isinstance(thing, Tensor):
             found.append(thing)
-        elif depth and type(thing) in (list, tuple):
+        elif depth and isinstance(thing, (list, tuple)):
             found += tensors(thing, depth - 1)
         elif depth and isinstance(thing, dict):
             found += tensors(thing.values(), depth - 1)
-        elif depth and isinstance(thing, tuple):
-            found += tensors(thing, depth - 1)
     return found
 
 
@@ -139,10 +137,14 @@ class Recorder(TorchFunctionMode):
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[int | str, object], ...]:
         """The numbers, words and flags among arguments, and the records of the tensors, by position or name."""
+        found: list[tuple[int | str, object]] = []
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-        known = self.memory.known
-        found = ((key, known(each) if isinstance(each, Tensor) else each) for key, each in given)
-        return tuple((key, each) for key, each in found if type(each) in _KEPT)
+        for key, each in given:
+            if type(each) in _KEPT:
+                found.append((key, each))
+            elif isinstance(each, Tensor) and (known := self.memory.known(each)) is not None:
+                found.append((key, known))
+        return tuple(found)
 
     def _judge(self, judged: Spec, made: Op) -> None:
         """Write down a sum of losses, and a value that is a loss by what computed it or by its name."""

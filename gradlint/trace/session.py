@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeVar
 import torch
 
 from gradlint.tape import Kind
+from gradlint.trace.counting import counted
 from gradlint.trace.frames import Frame, Place, here, is_users, nearest
 from gradlint.trace.memory import Memory
 from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
 from gradlint.trace.recorder import Recorder
 from gradlint.trace.records import Held, Note, Op, serial
-from gradlint.trace.source import counters
 
 Level = Literal["auto", "watch", "record"]
 Result = TypeVar("Result")
@@ -103,6 +103,8 @@ class Session:
         self.on_loss: list[Callable[[torch.Tensor, Op], None]] = []
         self.on_step: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
+        self.scales = False
+        self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}
         self._leaves: dict[Held, Op] = {}
         self._undo: list[Callable[[], None]] = []
         self.blind.update(dict.fromkeys(lacking()))
@@ -171,7 +173,7 @@ class Session:
 
     def happened(self, kind: str, **facts: Any) -> Note:
         """A note at the user's line, with the counters of the loops around it."""
-        return self.note(kind, tuple(map(_counted, nearest())), **facts)
+        return self.note(kind, counted(nearest()), **facts)
 
     def _forget_the_middle(self) -> None:
         """Keep the beginning and the end of a long run, cut between two optimizer steps."""
@@ -212,10 +214,18 @@ class Session:
             return entry[1]
         return (_variable(module) or type(module).__name__,)
 
+    def variable(self, thing: object) -> str:
+        """The name that the program has for an object at this moment, or ''."""
+        return _variable(thing)
+
     def first_parameter(self, module: torch.nn.Module) -> tuple[Held, int] | None:
         """A parameter of a module, and how deep it lies in it: says later, by its name, where the module is."""
-        found = next(module.named_parameters(), None)
-        return None if found is None else (self.memory.held(found[1]), found[0].count(".") + 1)
+        entry = self._firsts.get(id(module))
+        if entry is None or entry[0]() is not module:
+            found = next(module.named_parameters(), None)
+            first = None if found is None else (self.memory.held(found[1]), found[0].count(".") + 1)
+            entry = self._firsts[id(module)] = (weakref.ref(module), first)
+        return entry[1]
 
     def gradient_dropped(self, parameter: torch.Tensor) -> None:
         """`p.grad = None`."""
@@ -313,9 +323,9 @@ class Session:
 
     def name_parameters(self) -> None:
         """Give each parameter the path by which the program reaches it, while its module is alive."""
-        unnamed = [parameter for parameter, held in self.memory.parameters() if not held.path]
-        if not unnamed or self.named_at == (len(unnamed), len(self.modules)):
+        if self.named_at == (self.memory.parameters_seen, len(self.modules)):
             return
+        self.named_at = (self.memory.parameters_seen, len(self.modules))
         modules = [module for reference in self.modules if (module := reference()) is not None]
         inner = {id(child) for module in modules for child in module._modules.values()}
         roots = [(_variable(module) or type(module).__name__, module) for module in modules if id(module) not in inner]
@@ -325,8 +335,6 @@ class Session:
         for parameter, path in _paths(roots):
             held = self.memory.held(parameter)
             held.path = held.path or path
-        left = sum(not held.path for _, held in self.memory.parameters())
-        self.named_at = (left, len(self.modules))
 
     def stepper(self, thing: Any, cls: str = "") -> Stepper:
         """The record of an optimizer, scaler or scheduler; made where it is first seen."""
@@ -395,24 +403,6 @@ def _in_distributions() -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _counted(frame: Frame) -> Frame:
-    """The frame with the values of the counters of its loops, where these are plain numbers or names."""
-    names = counters(frame.code, frame.instruction)
-    if not names:
-        return frame
-    running: FrameType | None = sys._getframe(1)
-    while running is not None and running.f_code is not frame.code:
-        running = running.f_back
-    if running is None:
-        return frame
-    values = running.f_locals
-    return frame._replace(counters=tuple(_plain(values.get(name)) for name in names))
-
-
-def _plain(value: object) -> int:
-    return hash(value) if isinstance(value, (int, str)) else 0
 
 
 def _switch() -> Place:

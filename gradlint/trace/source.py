@@ -87,6 +87,11 @@ def _index(found: _File, node: ast.AST) -> None:
                 found.contexts[extent(item.context_expr)] = "with"
 
 
+def function(code: CodeType) -> ast.AST | None:
+    """The function, or the module, that a code object was made from; None for a lambda, a class or a comprehension."""
+    return _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
+
+
 def extent(node: ast.AST) -> _Position:
     """Line, column, end line and end column of a node; columns in bytes from 0."""
     end_line, end_column = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
@@ -161,7 +166,7 @@ def context(code: CodeType, instruction: int) -> str:
 
 def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
     """The decorator of a function that is spelt with one of `words`; else the line where the function begins."""
-    node = _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
+    node = function(code)
     for decorator in getattr(node, "decorator_list", ()):
         if any(word in ast.unparse(decorator) for word in words):
             line, column, end_line, end_column = extent(decorator)
@@ -174,12 +179,12 @@ def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     """The loops of its own function around an instruction, outermost first."""
     if code.co_name.startswith("<") and code.co_name != "<module>":
         return ()
-    function = _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
-    if function is None:
+    body = function(code)
+    if body is None:
         return ()
     at = position(Frame(0, code, instruction))
     iterates = instruction >= 0 and code.co_code[instruction] == _FOR_ITER
-    return tuple(_loop(code.co_filename, loop) for loop in _around(function, at, iterates))
+    return tuple(_loop(code.co_filename, loop) for loop in _around(body, at, iterates))
 
 
 def _around(node: ast.AST, at: _Position, iterates: bool) -> Iterator[_Loop]:
@@ -229,14 +234,12 @@ class Branch:
 @functools.lru_cache(maxsize=4096)
 def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
     """The conditions on the way to an instruction, inside the innermost loop of its function, outermost first."""
-    function = _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
-    if function is None:
+    body = function(code)
+    if body is None:
         return ()
     at = position(Frame(0, code, instruction))
-    nodes = list(_around(function, at, False))
-    return tuple(
-        _branch(code.co_filename, test, side) for test, side in _conditions(nodes[-1] if nodes else function, at)
-    )
+    nodes = list(_around(body, at, False))
+    return tuple(_branch(code.co_filename, test, side) for test, side in _conditions(nodes[-1] if nodes else body, at))
 
 
 def _conditions(node: ast.AST, at: _Position) -> Iterator[tuple[ast.expr, bool]]:

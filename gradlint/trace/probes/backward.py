@@ -127,6 +127,8 @@ def _noted(
 
 def _scaler(session: Session, losses: list[torch.Tensor], ops: list[Op]) -> Stepper | None:
     """The scaler that scaled what is back-propagated."""
+    if not session.scales:
+        return None
     for loss in losses:
         scaled = session.scaled.get(id(loss))
         if scaled is not None and isinstance(scaled.number, Stepper):

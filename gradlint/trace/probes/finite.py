@@ -15,9 +15,10 @@ from gradlint.trace.explain import lineage, maker_of, nodes, saved
 from gradlint.trace.records import Op
 from gradlint.trace.session import Session, Stepper
 
-_SUSPECTS = (
-    "Acos", "Asin", "Atanh", "Cdist", "Div", "LinalgVectorNorm", "Log", "Norm", "Pow", "Reciprocal", "Rsqrt", "Sqrt",
-)  # fmt: skip
+_SUSPECTS = frozenset([
+    "Acos", "Acosh", "Asin", "Atan2", "Atanh", "Cdist", "Dist", "Div", "Hypot", "LinalgVectorNorm", "Log", "Log10",
+    "Log1P", "Log2", "Logit", "Norm", "Pdist", "Pow", "Reciprocal", "Rsqrt", "Sqrt", "Xlogy",
+])  # fmt: skip
 
 
 def install(session: Session) -> None:
@@ -39,15 +40,17 @@ class _Watch:
         """Before a backward: hook the operations that may make its gradients infinite."""
         if self.is_over or not self.session.recording or not loss.requires_grad or isinstance(op.number, Stepper):
             return
+        suspects = [node for node in nodes([loss]) if node.name().partition("Backward")[0] in _SUSPECTS]
+        if not suspects:
+            return
         with self.session.paused():
             if not _is_finite([loss]) and not _is_finite(
                 [parameter for parameter, _ in self.session.memory.parameters()]
             ):
                 self.is_over = True  # it has happened, and nothing here was to blame
                 return
-            for node in nodes([loss]):
-                if node.name().startswith(_SUSPECTS):
-                    node.register_hook(self._hook(node, op))
+            for node in suspects:
+                node.register_hook(self._hook(node, op))
 
     def judge(self) -> None:
         """After a step: what was suspected is to blame where a parameter's gradient came out not finite."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from gradlint.tape import Kind
+from gradlint.trace.records import Held
 from gradlint.trace.session import Session, Stepper, Stop
 
 Optimizer = torch.optim.Optimizer
@@ -46,8 +48,19 @@ def held(session: Session, optimizer: Any) -> Stepper:
     stepper = session.stepper(optimizer)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if len(parameters) != len(stepper.held):
-        stepper.held = [session.memory.held(parameter, stepper.place) for parameter in parameters]
+        stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
     return stepper
+
+
+def _identity(session: Session, parameter: torch.Tensor, stepper: Stepper) -> Held:
+    """Who a parameter is; a plain tensor that the program made a leaf becomes one by being held."""
+    known = session.memory.known(parameter)
+    place = stepper.place if known is None else known.place or stepper.place
+    identity = session.memory.held(parameter, place)
+    if known is not None and known.kind is Kind.LEAF:
+        known.held = identity
+        identity.name = identity.name or session.variable(parameter)
+    return identity
 
 
 def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

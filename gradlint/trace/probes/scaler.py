@@ -62,6 +62,7 @@ def _scale(session: Session, original: Callable[..., Any]) -> Callable[..., Any]
 
 def _scaled(session: Session, scaler: Any, outputs: Any, out: Any) -> None:
     place = here()
+    session.scales = True
     for loss, scaled in zip(tensors([outputs]), tensors([out]), strict=False):
         source = session.memory.of(loss, place)
         made = Op(

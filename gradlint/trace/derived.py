@@ -1,0 +1,85 @@
+"""What the source of one function says of a value: whether what one expression gives is used in another.
+
+The order of the statements and their conditions do not matter: a name that is bound anywhere to what is computed from a
+value carries it everywhere. Asked only of two places that have both run.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from types import CodeType
+
+from gradlint.trace.frames import Frame
+from gradlint.trace.source import extent, function, position
+
+
+@functools.lru_cache(maxsize=4096)
+def flows(code: CodeType, origin: int, use: int) -> bool:
+    """Whether what the expression at instruction `origin` gives goes into the one at instruction `use`."""
+    body = function(code)
+    if body is None or origin == use:
+        return False
+    source, target = (_node(body, code, instruction) for instruction in (origin, use))
+    if source is None or target is None:
+        return False
+    carrying = _carrying(body, source)
+    return any(node is source or _word(node) in carrying for node in ast.walk(target))
+
+
+def _node(body: ast.AST, code: CodeType, instruction: int) -> ast.AST | None:
+    at = position(Frame(0, code, instruction))
+    return next((node for node in ast.walk(body) if extent(node) == at), None)
+
+
+def _carrying(body: ast.AST, source: ast.AST) -> frozenset[str]:
+    """The names and attributes that hold what is computed from `source`."""
+    found: set[str] = set()
+    bindings = [binding for node in ast.walk(body) for binding in _bindings(node)]
+    grows = True
+    while grows:
+        grows = False
+        for word, value in bindings:
+            if word not in found and any(node is source or _word(node) in found for node in ast.walk(value)):
+                found.add(word)
+                grows = True
+    return frozenset(found)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that a node binds, each with what it is bound to."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield from ((word, value) for target in targets for word in _words(target))
+        case (
+            ast.AnnAssign(target=target, value=ast.expr() as value)
+            | ast.AugAssign(target=target, value=value)
+            | ast.NamedExpr(target=target, value=value)
+            | ast.For(target=target, iter=value)
+            | ast.comprehension(target=target, iter=value)
+        ):
+            yield from ((word, value) for word in _words(target))
+        case ast.Call(func=ast.Attribute(value=receiver), args=args):  # losses.append(loss.item())
+            yield from ((word, argument) for argument in args for word in _words(receiver))
+
+
+def _words(target: ast.AST) -> Iterator[str]:
+    match target:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _words(part)
+        case ast.Starred(value=inner) | ast.Subscript(value=inner):
+            yield from _words(inner)
+        case ast.Name() | ast.Attribute():
+            yield _word(target)
+
+
+def _word(node: ast.AST) -> str:
+    """A name, or an attribute with what it belongs to; '' for anything else."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute():
+            return ast.unparse(node)
+    return ""
