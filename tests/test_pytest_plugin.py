@@ -1,7 +1,9 @@
 """The pytest plugin, as the tests of a project meet it."""
 
 import pathlib
+import re
 import subprocess
+import textwrap
 import sys
 
 import pytest
@@ -124,6 +126,17 @@ def test_a_loss_from_before_the_recording_says_that_it_was_not_seen(told: pytest
         told, fixture + model(loss="loss").replace("(assert_gradients_flow)", "(loss, assert_gradients_flow)")
     )
     assert said.splitlines()[1] == "how the loss was computed was not seen: record from before it is computed"
+
+
+def test_the_page_shows_what_happens(told: pytest.Pytester) -> None:
+    page = (pathlib.Path(__file__).parents[1] / "docs" / "pytest.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (told.path / "test_detector.py").write_text(program)
+    ran = told.runpytest()
+    ran.assert_outcomes(failed=1)
+    said = textwrap.dedent("\n".join(line[1:] for line in ran.outlines if line.startswith("E ")))
+    assert said == shown.rstrip("\n")
 
 
 def test_files_are_checked_as_items_of_their_own(told: pytest.Pytester) -> None:
