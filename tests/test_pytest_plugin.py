@@ -3,8 +3,8 @@
 import pathlib
 import re
 import subprocess
-import textwrap
 import sys
+import textwrap
 
 import pytest
 
