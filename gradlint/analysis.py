@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 
 from gradlint import parallel
@@ -19,6 +19,7 @@ from gradlint.program.entries import SAMPLE, Entry, entries
 from gradlint.program.modules import Program
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
+from gradlint.source.parse import SyntaxFault
 
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
@@ -28,10 +29,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the rules found, sorted and without repetition, and where the analysis gave up."""
+    """What the rules found, sorted and without repetition, where the analysis gave up, and what does not parse."""
 
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
+    faults: tuple[SyntaxFault, ...]
 
 
 def analyze(
@@ -42,9 +44,11 @@ def analyze(
     sources: Mapping[Path, str] | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
+    entered: Collection[Path] | None = None,
 ) -> Analysis:
     """What the selected rules say of `files`; `sources` holds texts that differ from what is on disk.
 
+    Of files that are not to be `entered` it is only said whether they parse; all are entered where that is not given.
     `cache` is the folder that keeps results from one run to the next; `progress` is told how many files are done.
     """
     names = {path.resolve(): path for path in files}
@@ -52,17 +56,20 @@ def analyze(
     chosen = tuple(rule.code for rule in rules().values() if select(rule.code))
     parts = parallel.batches({path: _size(path, texts) for path in names})
     contents = {path: digest_of_text(text) for path, text in texts.items()}
+    inside = frozenset(names if entered is None else (path.resolve() for path in entered))
     kept = Cache.read(cache, chosen, names, contents) if cache is not None else Cache()
+    kept.forget([path for path in names if path in kept.records and kept.records[path].entered != (path in inside)])
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done = 0
-    for part, records in _results(parts, texts, chosen, kept, jobs):
+    for part, records in _results(parts, _Given(texts, chosen, inside), kept, jobs):
         results[part] = records
         done += len(part)
         if progress is not None:
             progress(done, len(names))
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
+    faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
     kept.write(records for records in results.values() if records)
-    return _collect(found, names)
+    return _collect(found, faults, names)
 
 
 def _size(path: Path, texts: Mapping[Path, str]) -> int:
@@ -75,7 +82,7 @@ def _size(path: Path, texts: Mapping[Path, str]) -> int:
 
 
 def _results(
-    parts: Sequence[parallel.Batch], texts: dict[Path, str], chosen: Sequence[str], kept: Cache, jobs: int
+    parts: Sequence[parallel.Batch], shared: _Given, kept: Cache, jobs: int
 ) -> Iterator[tuple[parallel.Batch, dict[Path, Record] | None]]:
     """What each batch comes to: from the cache where nothing has changed, else analysed."""
     known = {part: found for part in parts if (found := _replay(part, kept.records)) is not None}
@@ -84,7 +91,7 @@ def _results(
 
     def given(part: parallel.Batch) -> _Given:
         records = {path: kept.records[path] for path in part if path in kept.records}
-        return _Given(texts, chosen, records)
+        return replace(shared, records=records)
 
     yield from parallel.spread(parallel.Work(_analyze_files, given), left, jobs)
 
@@ -124,11 +131,12 @@ def _of_part(part: parallel.Batch, records: Mapping[Path, Record] | None) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a batch is analysed with: texts that are not on disk, rules, and what is known of its files."""
+    """What a batch is analysed with: texts that are not on disk, rules, files to enter, and what is known of it."""
 
     texts: dict[Path, str]
     chosen: Sequence[str]
-    records: dict[Path, Record]
+    entered: Collection[Path]
+    records: Mapping[Path, Record] = field(default_factory=dict)
 
 
 def _analyze_files(paths: parallel.Batch, given: _Given) -> dict[Path, Record]:
@@ -140,7 +148,7 @@ def _analyze_files(paths: parallel.Batch, given: _Given) -> dict[Path, Record]:
     before = gc.get_threshold()
     gc.set_threshold(GARBAGE, *before[1:])
     try:
-        return _Analyzer(given.texts, given.chosen, given.records).analyze(paths)
+        return _Analyzer(given).analyze(paths)
     finally:
         gc.set_threshold(*before)
 
@@ -160,39 +168,41 @@ def _widen_stack() -> None:
 class _Analyzer:
     """Enters files one after the other; what the entries of one file have run through is not entered again."""
 
-    def __init__(
-        self, texts: dict[Path, str], chosen: Sequence[str], records: Mapping[Path, Record] | None = None
-    ) -> None:
-        self.texts = texts
+    def __init__(self, given: _Given) -> None:
+        self.given = given
         self.contents: dict[Path, str] = {}
-        self.records = records or {}
+        self.parsed: dict[Path, parse.Source | SyntaxFault | None] = {}
         self.program = Program(self._read)
-        self.rules: list[Rule] = [rules()[code] for code in chosen]
+        self.rules: list[Rule] = [rules()[code] for code in given.chosen]
         self.executed: set[tuple[str, int]] = set()
 
     def _read(self, path: Path) -> tuple[str, ast.Module] | None:
-        if path in self.texts:
-            decoded: object = self.texts[path]
-            self.contents[path] = digest_of_text(self.texts[path])
-        else:
-            try:
-                content = document.read(path)
-            except OSError:
-                return None
-            self.contents[path] = digest(content)
-            decoded = document.decode(str(path), content)
-        if not isinstance(decoded, str):
-            return None
-        parsed = parse.parse(str(path), decoded)
+        parsed = self._parse(path)
         return (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
 
+    def _parse(self, path: Path) -> parse.Source | SyntaxFault | None:
+        """The file, parsed once; None where it cannot be read."""
+        if path not in self.parsed:
+            text = self._text(path)
+            self.parsed[path] = parse.parse(str(path), text) if text is not None else None
+        return self.parsed[path]
+
+    def _text(self, path: Path) -> str | None:
+        if path in self.given.texts:
+            text = self.given.texts[path]
+            self.contents[path] = digest_of_text(text)
+            return text
+        try:
+            content = document.read(path)
+        except OSError:
+            return None
+        self.contents[path] = digest(content)
+        decoded = document.decode(str(path), content)
+        return decoded if isinstance(decoded, str) else None
+
     def analyze(self, paths: Sequence[Path]) -> dict[Path, Record]:
-        self.program.analysed = tuple(paths)
-        made: dict[Path, Record] = {}
-        for path in paths:
-            found = self._entries(path)
-            if found is not None:
-                made[path] = Record(found, {})
+        self.program.analysed = tuple(path for path in paths if path in self.given.entered)
+        made = {path: record for path in paths if (record := self._record(path)) is not None}
         for path, entry in _in_order([(path, record.entries) for path, record in made.items()]):
             results = made[path].results
             assert results is not None
@@ -202,21 +212,29 @@ class _Analyzer:
         for path in sorted((targets | self.program.edges.keys()) - made.keys()):
             made[path] = Record((), None)
         for path, record in made.items():
-            known = self.records.get(path)
+            known = self.given.records.get(path)
             record.take_imports(self.program.edges.get(path, {}), known)
             record.content = self.contents.get(path) or (known.content if known is not None else content_of(path))
         return made
 
-    def _entries(self, path: Path) -> tuple[Entry, ...] | None:
-        known = self.records.get(path)
+    def _record(self, path: Path) -> Record | None:
+        """What is known of a file before its entries are run; None where it cannot be read."""
+        entered = path in self.given.entered
+        known = self.given.records.get(path)
         if known is not None and known.results is not None:
-            return known.entries
-        source = self.program.source(path)
-        return None if source is None else tuple(entries(source.tree))
+            return Record(known.entries, {}, fault=known.fault, entered=entered)
+        parsed = self._parse(path)
+        if parsed is None:
+            return None
+        if isinstance(parsed, SyntaxFault):
+            return Record((), {}, fault=parsed, entered=entered)
+        if not entered:
+            del self.parsed[path]
+        return Record(tuple(entries(parsed)) if entered else (), {}, entered=entered)
 
     def _result(self, path: Path, entry: Entry) -> Result:
         was_run = _was_run(path, entry, self.executed)
-        known = self.records[path].result(entry) if path in self.records else None
+        known = self.given.records[path].result(entry) if path in self.given.records else None
         if known is not None and known.was_run == was_run:
             return known
         return Result((), (), was_run=True) if was_run else self._entry(path, entry)
@@ -248,7 +266,7 @@ def _gap_key(gap: Gap) -> tuple[Span, str, str]:
     return (gap.at, gap.kind, gap.detail)
 
 
-def _collect(results: Sequence[Result], names: Mapping[Path, Path]) -> Analysis:
+def _collect(results: Sequence[Result], faults: Iterable[SyntaxFault], names: Mapping[Path, Path]) -> Analysis:
     shown = _Shown({str(resolved): str(path) for resolved, path in names.items()})
     findings: dict[tuple[str, Span], Finding] = {}
     for finding in (finding for result in results for finding in result.findings):
@@ -260,6 +278,7 @@ def _collect(results: Sequence[Result], names: Mapping[Path, Path]) -> Analysis:
     return Analysis(
         tuple(sorted(renamed, key=lambda finding: finding.sort_key)),
         tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in gaps), key=_gap_key)),
+        tuple(sorted((replace(fault, at=_span(fault.at, shown)) for fault in faults), key=lambda fault: fault.at)),
     )
 
 
@@ -287,9 +306,9 @@ def tapes_of(path: Path) -> Iterator[object]:
 
     library.load()
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-    analyzer = _Analyzer({}, [])
     path = path.resolve()
-    source = analyzer.program.source(path)
-    if source is not None:
-        for entry in entries(source.tree):
+    analyzer = _Analyzer(_Given({}, [], [path]))
+    parsed = analyzer._parse(path)
+    if isinstance(parsed, parse.Source):
+        for entry in entries(parsed):
             yield from run_entry(analyzer.program, path, entry, Session(analyzer.program))

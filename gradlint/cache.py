@@ -26,6 +26,7 @@ from gradlint.program.entries import Entry
 from gradlint.program.modules import BESIDE, neighbours, resolve
 from gradlint.rule import packages
 from gradlint.source import document
+from gradlint.source.parse import SyntaxFault
 
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
@@ -51,6 +52,8 @@ class Record:
     results: dict[Entry, Result] | None
     imports: Imports = field(default_factory=dict)
     content: str = ""
+    fault: SyntaxFault | None = None
+    entered: bool = True  # False: it was only parsed
 
     def result(self, entry: Entry) -> Result | None:
         """What the entry came to, if it was entered."""
@@ -81,6 +84,10 @@ class Cache:
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
         return cls(file, _holding(_load(file), contents or {}))
+
+    def forget(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            del self.records[path]
 
     def write(self, made: Iterable[Mapping[Path, Record]]) -> None:
         """Keeps what this run has found, if it found anything new."""
@@ -126,7 +133,8 @@ def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
     elif known is not record:
         results, other = (known, record) if known.results is not None else (record, known)
         content = known.content if known.content == record.content else ""  # it changed while we ran
-        merged[path] = Record(results.entries, results.results, {**other.imports, **results.imports}, content)
+        imports = {**other.imports, **results.imports}
+        merged[path] = Record(results.entries, results.results, imports, content, results.fault, results.entered)
 
 
 @functools.cache
@@ -233,7 +241,8 @@ def _written(record: Record) -> list[Any]:
     entries = None if results is None else [
         [list(entry.function), entry.line, _written_result(results[entry])] for entry in record.entries
     ]  # fmt: skip
-    return [record.content, imports, entries]
+    fault = record.fault and [_place(record.fault.at), record.fault.message]
+    return [record.content, imports, entries, fault, record.entered]
 
 
 def _written_result(result: Result) -> list[Any]:
@@ -251,12 +260,13 @@ def _place(at: Span) -> list[Any]:
 
 
 def _record(written: list[Any]) -> Record:
-    content, imports, entries = written
+    content, imports, entries, fault, entered = written
     found = {(module, level): Path(path) if path else None for module, level, path in imports}
     if entries is None:
         return Record((), None, found, content)
     results = {Entry(tuple(function), line): _result(result) for function, line, result in entries}
-    return Record(tuple(results), results, found, content)
+    fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
+    return Record(tuple(results), results, found, content, fault, entered)
 
 
 def _result(written: list[Any]) -> Result:

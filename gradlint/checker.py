@@ -6,7 +6,7 @@ import itertools
 import os
 import pathlib
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from gradlint import baseline, suppress
@@ -20,7 +20,7 @@ from gradlint.report import Outcome
 from gradlint.rule import Report, rules
 from gradlint.source import document, notebook
 from gradlint.source.files import SettingsFor
-from gradlint.source.parse import SyntaxFault, decode, parse, split_lines
+from gradlint.source.parse import SyntaxFault, decode, split_lines
 from gradlint.source.places import Program
 from gradlint.source.screen import screen
 
@@ -152,21 +152,23 @@ def check(
     """What is wrong in `files`; `given` holds the content of those that are not to be read from disk."""
     texts = Texts({str(path): content for path, content in given.items()})
     programs = [program for file in files for program in texts.programs(str(file))]
-    faults = [fault for path in programs if (fault := _fault(texts, path))]
+    unread = [text for path in programs if isinstance(text := texts.text(path), SyntaxFault)]
+    readable = [path for path in programs if isinstance(texts.text(path), str)]
     settings = _Settings(settings_for)
     analysis = analyze(
-        [pathlib.Path(path) for path in screen(_contents(programs, texts, {fault.at.path for fault in faults}))],
+        [pathlib.Path(path) for path in readable],
         select=lambda code: any(each.selects(code) for each in settings.of(files)),
         jobs=jobs,
         cache=cache,
         progress=progress,
+        entered=[pathlib.Path(path) for path in screen(_contents(readable, texts))],
         sources={
             pathlib.Path(path): text
             for path in dict.fromkeys([*programs, *texts.given])
             if document.file_of(path) in texts.given and isinstance(text := texts.text(path), str)
         },
     )
-    found = [*map(_syntax_error, faults), *analysis.findings]
+    found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     left = _unsuppressed(found, programs, texts, settings)
     return Checked(tuple(sorted(left, key=lambda finding: finding.sort_key)), analysis.gaps, tuple(files), texts)
 
@@ -186,20 +188,14 @@ class _Settings:
         return self.by_folder(file.parent).reports(code, file)
 
 
-def _contents(programs: Iterable[str], texts: Texts, broken: Collection[str]) -> Mapping[str, bytes]:
+def _contents(programs: Iterable[str], texts: Texts) -> Mapping[str, bytes]:
     """What the screen looks through: the files, and the programs of those that are no modules."""
     found: dict[str, bytes] = {}
     for path in programs:
         content, program = texts.content(path), texts.program(path)
-        if path not in broken and isinstance(content, bytes) and isinstance(program, Program):
+        if isinstance(content, bytes) and isinstance(program, Program):
             found[path] = program.text.encode(errors="surrogatepass") if program.parts else content
     return found
-
-
-def _fault(texts: Texts, path: str) -> SyntaxFault | None:
-    text = texts.text(path)
-    parsed = parse(path, text) if isinstance(text, str) else text
-    return parsed if isinstance(parsed, SyntaxFault) else None
 
 
 def _syntax_error(fault: SyntaxFault) -> Finding:

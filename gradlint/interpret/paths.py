@@ -2,8 +2,8 @@
 
 A *plan* says which way each branch site goes; a site not in it goes its default way. The first path takes the defaults;
 then each site is turned round on its own, those first whose source speaks of training; then, over the sites that were
-seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds the
-paths of an entry: sides not yet taken come first, so that each side is taken at least once where the budget allows.
+seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds
+the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows that.
 After `QUIET` paths in a row that showed nothing new, only sites that speak of training are still turned.
 """
 

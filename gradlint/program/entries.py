@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
+from gradlint.source.parse import Source
 
-# What makes a function worth entering: attribute calls that are sinks or events of a training step.
+# What makes a function worth entering, and those that call it: sinks and events of a training step.
 TRIGGERS = frozenset(
     [
         "backward",
@@ -16,13 +18,13 @@ TRIGGERS = frozenset(
         "unscale_",
         "clip_grad_norm_",
         "clip_grad_value_",
-        "autocast",
-        "GradScaler",
         "scale_loss",
     ]
 )
+MAKERS = frozenset(["autocast", "GradScaler"])  # what is wrong with them shows in the function that makes them
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
+_WORDS = re.compile("|".join(sorted(TRIGGERS | MAKERS | HOOKS | {"autograd"})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class _Definition:
     node: ast.FunctionDef | ast.AsyncFunctionDef
     called: frozenset[str]
     triggers: bool
+    stands_alone: bool = False  # worth entering, but no reason to enter its callers
 
 
 def is_script(tree: ast.Module) -> bool:
@@ -57,15 +60,17 @@ def is_script(tree: ast.Module) -> bool:
     return False
 
 
-def entries(tree: ast.Module) -> list[Entry]:
+def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
-    definitions = list(_definitions(tree.body, ()))
+    tree = source.tree
+    definitions = list(_definitions(tree.body, ())) if _WORDS.search(source.text) else []
     reaching = _reaching(definitions)
     found = [Entry((), 1)] if is_script(tree) else []
     called_by_reaching = {name for d in definitions if d.path in reaching for name in d.called if name != d.path[-1]}
     roots = [d for d in definitions if d.path in reaching and d.path[-1] not in called_by_reaching]
     others = [d for d in definitions if d.path in reaching and d.path[-1] in called_by_reaching]
-    reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others)]
+    alone = [d for d in definitions if d.stands_alone and d.path not in reaching]
+    reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others, *alone)]
     return found + reached + [entry for entry in _samples(tree) if entry not in reached]
 
 
@@ -88,7 +93,7 @@ def _definitions(body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[_Defin
             inner = list(_definitions(statement.body, (*path, statement.name)))
             is_function = {"forward", "backward"} <= {definition.path[-1] for definition in inner}
             for definition in inner:
-                definition.triggers = definition.triggers or (is_function and definition.path[-1] == "forward")
+                definition.stands_alone |= is_function and definition.path[-1] == "forward"
             yield from inner
         elif isinstance(statement, ast.If | ast.Try):
             yield from _definitions(statement.body, path)
@@ -96,15 +101,16 @@ def _definitions(body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[_Defin
 
 
 def _definition(node: ast.FunctionDef | ast.AsyncFunctionDef, path: tuple[str, ...]) -> _Definition:
-    called, triggers = set(), node.name in HOOKS and len(path) > 1
+    called, triggers = set(), False
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute):
             called.add(inner.attr)
-            triggers = triggers or inner.attr in TRIGGERS or (inner.attr == "grad" and _is_autograd(inner.value))
+            triggers = triggers or (inner.attr == "grad" and _is_autograd(inner.value))
         elif isinstance(inner, ast.Name):
             called.add(inner.id)
-            triggers = triggers or inner.id in TRIGGERS
-    return _Definition(path, node, frozenset(called), triggers)
+    hooks = node.name in HOOKS and len(path) > 1  # called by a framework, not by what names it
+    names = frozenset(called)
+    return _Definition(path, node, names, triggers or bool(names & TRIGGERS), hooks or bool(names & MAKERS))
 
 
 def _is_autograd(node: ast.expr) -> bool:
@@ -116,9 +122,7 @@ def _is_autograd(node: ast.expr) -> bool:
 def _reaching(definitions: list[_Definition]) -> set[tuple[str, ...]]:
     """The definitions that trigger something, or name one that does."""
     reaching = {d.path for d in definitions if d.triggers}
-    names = {path[-1] for path in reaching} - {
-        "forward"
-    }  # of an autograd function: who calls a `forward` reaches nothing
+    names = {path[-1] for path in reaching} - {"forward"}  # who calls a `forward` that runs a backward is no trainer
     while True:
         more = {d.path for d in definitions if d.path not in reaching and d.called & names and d.path[-1] != "forward"}
         if not more:
