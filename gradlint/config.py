@@ -125,7 +125,10 @@ class Settings:
 def _patterns(lines: Iterable[str]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(lines)
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise UserError(f"must hold patterns as in a .gitignore: {error}") from None
 
 
 def settings_finder(override: Callable[[Settings], Settings]) -> Callable[[pathlib.Path], Settings]:
@@ -206,6 +209,12 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _globs(value: object) -> tuple[str, ...]:
+    globs = _strings(value)
+    _patterns(globs)
+    return globs
+
+
 def _codes(value: object) -> tuple[str, ...]:
     return parse_codes(_strings(value))
 
@@ -213,6 +222,7 @@ def _codes(value: object) -> tuple[str, ...]:
 def _codes_by_pattern(value: object) -> Mapping[str, tuple[str, ...]]:
     if not isinstance(value, dict):
         raise UserError(f"must be a table from patterns to codes, not {value!r}")
+    _patterns(value)
     return {pattern: _codes(codes) for pattern, codes in value.items()}
 
 
@@ -241,8 +251,8 @@ _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "select": _codes,
     "extend-select": _codes,
     "ignore": _codes,
-    "exclude": _strings,
-    "extend-exclude": _strings,
+    "exclude": _globs,
+    "extend-exclude": _globs,
     "extend-include": _strings,
     "per-file-ignores": _codes_by_pattern,
     "respect-gitignore": _boolean,

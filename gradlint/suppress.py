@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import io
 import re
 import tokenize
@@ -70,15 +71,20 @@ def apply(path: str, text: str, findings: Sequence[Finding], is_on: Callable[[st
     ]
 
 
-def _is_suppressed(finding: Finding, suppressions: Iterable[Suppression], used: set[tuple[Suppression, str]]) -> bool:
-    fitting = [each for each in suppressions if _covers(each, finding)]
+def _is_suppressed(finding: Finding, suppressions: Sequence[Suppression], used: set[tuple[Suppression, str]]) -> bool:
+    """Whether a comment on a line of the finding names it; the comments stand in the order of their lines."""
+    first = bisect.bisect_left(suppressions, finding.at.line, key=_line)
+    last = bisect.bisect_right(suppressions, finding.at.last_line, key=_line)
+    fitting = [each for each in suppressions[first:last] if _names(each, finding)]
     used.update((each, finding.code) for each in fitting)
     return bool(fitting)
 
 
-def _covers(suppression: Suppression, finding: Finding) -> bool:
-    if not finding.at.line <= suppression.at.line <= finding.at.last_line:
-        return False
+def _line(suppression: Suppression) -> int:
+    return suppression.at.line
+
+
+def _names(suppression: Suppression, finding: Finding) -> bool:
     if suppression.codes is None:
         return finding.code not in (UNUSED, UNKNOWN)  # a blanket comment does not hide that it is useless
     return finding.code in suppression.codes
@@ -87,9 +93,10 @@ def _covers(suppression: Suppression, finding: Finding) -> bool:
 def _unused(
     suppressions: Iterable[Suppression], used: set[tuple[Suppression, str]], is_on: Callable[[str], bool]
 ) -> Iterator[Finding]:
+    useful = {each for each, _ in used}
     for each in suppressions:
         if each.codes is None:
-            if each.is_ours and not any(one is each for one, _ in used) and all(is_on(code) for code in rules()):
+            if each.is_ours and each not in useful and all(is_on(code) for code in rules()):
                 yield _unused_finding(each.at, "the comment suppresses nothing")
             continue
         for code in dict.fromkeys(each.codes):

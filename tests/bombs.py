@@ -55,6 +55,7 @@ BOMBS = {
     "recursion": "def f(n):\n    return f(n - 1) + f(n - 2) + g(n)\ndef g(n):\n    return f(n) + f(n)\nf(100)\n",
     "self-application": "(lambda x: x(x))(lambda x: x(x))\ndef h():\n    yield from h()\nlist(h())\n",
     "attributes-of-itself": "class A:\n    def __getattr__(self, name):\n        return getattr(self, name)\n    def __call__(self):\n        return self()\nA().x\nA()()\nclass B(B): pass\nB()\n",
+    "object-called-by-itself": "class A:\n    pass\nA.__call__ = A()\nA()()\n",
     "loops": "".join(f"{'    ' * depth}for i{depth} in range(9):\n" for depth in range(18)) + "    " * 18 + "pass\n",
     "branches": "".join(f"if flag{number}:\n    x = {number}\n" for number in range(600)),
     "branches-nested": "".join(f"{' ' * depth}if flag{depth}:\n" for depth in range(90)) + " " * 90 + "pass\n",

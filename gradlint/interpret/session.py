@@ -275,6 +275,10 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
         session.gaps.add(gave_up.gap)
         _end(m, at, "gap")
         return False
+    except RecursionError:  # calls that no function of the program stands for: `A.__call__ = A()`
+        m.session.gaps.add(Gap("depth", at, entry.name))
+        _end(m, at, "gap")
+        return False
     _end(m, at, raised)
     return True
 

@@ -24,7 +24,7 @@ _TRIGGERS = re.compile(
     rb"grad|loss|[Oo]ptim|[Tt]rain|Module|[Pp]arameter|forward|[Ss]cal(?:e|er)|Function|Dataset|\.step|\.eval\(|detach"
     rb"|\.data\b|\.item|cuda|amp\b|half|[Ss]oftmax|sigmoid|where|sqrt|log|norm|mean|_\(|out=|inplace|\bdist|DDP"
 )
-_IMPORT = re.compile(rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*(?:\([^)]*\))?)")
+_IMPORT = re.compile(rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*+(?:\([^)]*+\)?)?)")  # possessive: read once
 _DYNAMIC = re.compile(rb"import_module|__import__|\bexec\b")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 
