@@ -7,10 +7,10 @@ imports lead to, is what it was, and every import still leads there.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,8 @@ from gradlint.source.parse import SyntaxFault
 
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
-_IGNORE = "# made by gradlint\n*\n"
+_MARK, _IGNORE = ".gitignore", "# made by gradlint\n*\n"
+log = logging.getLogger(__name__)
 Imports = dict[tuple[str, int], Path | None]
 
 
@@ -79,7 +80,8 @@ class Cache:
 
         `contents` holds what stands for the content of files whose text is not the one on disk.
         """
-        if folder.is_symlink():
+        if folder.is_symlink() or not _can_be_ours(folder):
+            log.warning("gradlint: %s was not made by gradlint: nothing is kept", folder)
             return cls()
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
@@ -102,8 +104,10 @@ class Cache:
         fresh = {path: record for path, record in merged.items() if self.records.get(path) is not record}
         if not fresh:
             return
-        with contextlib.suppress(OSError):  # a cache that cannot be written is none
+        try:
             _store(self.file, {**self.records, **merged})
+        except OSError as error:
+            log.warning("gradlint: nothing is kept in %s: %s", self.file.parent, error.strerror)
 
 
 def clean(folder: Path) -> bool:
@@ -120,8 +124,16 @@ def clean(folder: Path) -> bool:
     return True
 
 
+def _can_be_ours(folder: Path) -> bool:
+    """Whether a cache can stand there: files that are not ours would be among those that it removes."""
+    try:
+        return not folder.is_dir() or _is_ours(folder) or not any(name != _MARK for name in os.listdir(folder))
+    except OSError:  # what cannot be read is reported when it is written
+        return True
+
+
 def _is_ours(folder: Path) -> bool:
-    mark = folder / ".gitignore"
+    mark = folder / _MARK
     return mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == _IGNORE
 
 
@@ -202,19 +214,19 @@ def _has_changed(path: Path, record: Record, content: str, resolved: dict[tuple[
 
 def _load(file: Path) -> dict[Path, Record]:
     try:
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, encoding="utf-8") as stream:
             found = json.load(stream)
         return {Path(path): _record(written) for path, written in found.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         return {}
 
 
 def _store(file: Path, records: Mapping[Path, Record]) -> None:
     folder = file.parent
-    if not folder.is_dir():
-        folder.mkdir()
-        (folder / ".gitignore").write_text(_IGNORE, encoding="utf-8")
+    folder.mkdir(exist_ok=True)
+    if not (folder / _MARK).exists():
+        (folder / _MARK).write_text(_IGNORE, encoding="utf-8")
     written = {str(path): _written(record) for path, record in records.items() if _can_be_written(record)}
     import tempfile
 

@@ -1,7 +1,10 @@
 """Results kept from run to run: never others than without, and never in the way."""
 
+import functools
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from commandline import Ran, Run
@@ -138,3 +141,80 @@ def test_batches_keep_folders_together_and_do_not_depend_on_the_order() -> None:
     sizes = dict.fromkeys(paths, parallel.SIZE // 2)
     assert parallel.batches(sizes) == [tuple(paths[:3]), tuple(paths[3:])]
     assert parallel.batches(dict(reversed(sizes.items()))) == parallel.batches(sizes)
+
+
+def test_nothing_is_kept_among_files_that_gradlint_did_not_make(
+    folder: pathlib.Path, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "helper.py").write_text(BAD)
+    mine = folder / "mine"
+    mine.mkdir()
+    for number in range(80):  # more than a cache keeps
+        (mine / f"{number}.json").write_text("{}")
+    ran = _check(run, "--cache-dir", "mine")
+    assert ran.code == 1
+    assert "was not made by gradlint" in caplog.text
+    assert len(list(mine.iterdir())) == 80
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"/x.py": ' * 20_000])
+def test_a_cache_that_is_nested_too_deeply_is_ignored(folder: pathlib.Path, run: Run, content: str) -> None:
+    (folder / "helper.py").write_text(BAD)
+    before = _check(run)
+    (kept,) = (folder / ".gradlint_cache").glob("*.json")
+    kept.write_text(content)
+    assert _check(run).out == before.out
+
+
+def test_a_pipe_in_the_place_of_a_cache_is_not_waited_for(folder: pathlib.Path, run: Run) -> None:
+    (folder / "helper.py").write_text(BAD)
+    before = _check(run)
+    (kept,) = (folder / ".gradlint_cache").glob("*.json")
+    kept.unlink()
+    os.mkfifo(kept)
+    assert _check(run).out == before.out
+
+
+def _fresh(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A check in a process of its own, whose log nobody listens to."""
+    command = [sys.executable, "-m", "gradlint", "check", "--output-format", "concise", *arguments, "."]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+
+
+def test_a_cache_that_cannot_be_written_is_told_and_costs_no_finding(folder: pathlib.Path) -> None:
+    (folder / "helper.py").write_text(BAD)
+    (folder / "file").write_text("")
+    ran = _fresh(folder, "--cache-dir", "file/cache")  # whoever runs this, nothing can be made below a file
+    assert (ran.returncode, ran.stdout.count("GL102")) == (1, 1)
+    assert ran.stderr == f"gradlint: nothing is kept in {folder / 'file' / 'cache'}: Not a directory\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to this user")
+def test_a_cache_of_someone_else_is_told_and_costs_no_finding(folder: pathlib.Path) -> None:
+    (folder / "helper.py").write_text(BAD)
+    cache = folder / ".gradlint_cache"
+    cache.mkdir()
+    (cache / ".gitignore").write_text("# made by gradlint\n*\n")
+    cache.chmod(0o555)
+    ran = _fresh(folder)
+    cache.chmod(0o755)
+    assert (ran.returncode, ran.stdout.count("GL102")) == (1, 1)
+    assert "Permission denied" in ran.stderr
+
+
+def test_runs_at_the_same_time_share_a_cache_and_say_the_same(folder: pathlib.Path) -> None:
+    (folder / "helper.py").write_text(BAD)
+    for number in range(6):
+        (folder / f"train{number}.py").write_text(TRAIN)
+    command = [sys.executable, "-m", "gradlint", "check", "--jobs", "1", "--output-format", "concise", "."]
+    start = functools.partial(
+        subprocess.Popen, command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+    for _ in range(2):  # the first ones make the cache, the second ones read it
+        running = [start() for _ in range(4)]
+        said = {(*process.communicate(), process.returncode) for process in running}
+        assert len(said) == 1, said
+        ((out, err, code),) = said
+        assert (out.count(b"GL102"), err, code) == (1, b"", 1)
+    assert len(list((folder / ".gradlint_cache").glob("*.json"))) == 1
+    assert not list((folder / ".gradlint_cache").glob("*.part"))
