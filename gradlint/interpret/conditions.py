@@ -203,10 +203,17 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
     if is_length(m, left):
         return concretise(m, left, length(m, left))
     if relation == "==" or (relation == "<=" and _WINDOWS.search(left.symbol.text.lower())):
-        number = concretise(m, left, SMALL)
-        m.session.counted(m, SMALL)
-        return number
+        return window(m, left)
     return None
+
+
+def window(m: Machine, unknown: Unknown) -> Const:
+    """Takes an unknown number of rounds to be small, and the loop to leave a remainder."""
+    number = concretise(m, unknown, SMALL)
+    if unknown.symbol not in m.state.get("lengths", ()):
+        m.session.guess(m.loops[-1])
+    m.session.counted(m, int(number.value))
+    return number
 
 
 def is_length(m: Machine, unknown: Unknown) -> bool:
@@ -218,7 +225,7 @@ def is_length(m: Machine, unknown: Unknown) -> bool:
 def length(m: Machine, unknown: Unknown) -> int:
     """The length that something is taken to have in a training loop."""
     known = m.state["lengths"][unknown.symbol]
-    return int(m.session.shown(known) if isinstance(known, int) else m.session.batches)
+    return int(m.session.shown(known, m.loops[-1]) if isinstance(known, int) else m.session.batches)
 
 
 def concretise(m: Machine, unknown: Unknown, number: int) -> Const:

@@ -149,8 +149,7 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if isinstance(left, Mapping) and isinstance(right, Mapping) and op == "|":
         return Mapping({**left.items, **right.items}, left.open or right.open)
     if op == "%" and isinstance(left, Const) and type(left.value) is int and isinstance(right, Unknown) and m.loops:
-        number = conditions.concretise(m, right, conditions.SMALL)
-        return binary(m, op, left, number, node, frame)
+        return binary(m, op, left, conditions.window(m, right), node, frame)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return _unknown(m, op, left, right, node, frame)
     return m.unknown(frame.text(node))

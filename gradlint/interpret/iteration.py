@@ -121,7 +121,7 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         known, length = range(start, last, step), range_length(start, last, step)
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
         if length > most:
-            most = m.session.shown(length) if m.session.trains(m) else most
+            most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) else most
             known = [*known[: most - 1], known[-1]]  # type: ignore[assignment]
         for number in known:
             if visit(Const(number)):
@@ -139,7 +139,7 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
     length = tensors.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
-    for round_ in range(m.session.shown(length)) if length is not None else rounds(m):
+    for round_ in range(m.session.shown(length, m.loops[-1])) if length is not None else rounds(m):
         row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
         m.symbols[id(row.node)] = (row.node, m.symbol(tensor).derive(("row", round_), "row"))
         if visit(row):

@@ -48,6 +48,8 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
+        self.has_shown = False  # whether a loop was run for a length that is known
+        self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
         self._moduli: set[int] = set()
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
@@ -129,8 +131,14 @@ class Session:
         """How many items of something without a known end a list of them has: with counters about, a whole window."""
         return self.batches if self.batches > BATCHES else ROUNDS
 
-    def shown(self, length: int) -> int:
-        """In how many rounds to show a loop of a known length: with the same remainder for every counter."""
+    def shown(self, length: int, loop: Loop | None = None) -> int:
+        """In how many rounds to show a loop of a known length: with the same remainder for every counter.
+
+        Whether an unknown number divides it nobody knows: then there is a remainder.
+        """
+        if (loop.node in self.guesses) if loop is not None and loop.over else self.guesses:
+            return self.batches
+        self.has_shown = True
         if length <= self.batches:
             return length
         windows = [(modulus, modulus) for modulus in self._moduli]
@@ -167,6 +175,13 @@ class Session:
             rounds = _rounds_for(self._moduli)
             if rounds != self.batches:
                 self.batches = rounds
+                self.restart()
+
+    def guess(self, loop: Loop) -> None:
+        """A counter met an unknown number, which is taken to be a small one."""
+        if loop.node not in self.guesses:
+            self.guesses.add(loop.node)
+            if self.has_shown:
                 self.restart()
 
     def _admit(self, m: Machine, loop: Loop) -> bool:

@@ -1,18 +1,37 @@
-"""`torch.utils.data`: batches are data; what the program's own dataset gives is not followed into them."""
+"""`torch.utils.data`: batches are data; what the program's own dataset gives is not followed into them.
+
+How many batches a loader has is known where the length of its dataset, the batch size and `drop_last` are: a training
+loop over it then has as many rounds, or as many as leave the same remainder.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret import tensors
 from gradlint.interpret.iteration import iterates, rounds
-from gradlint.interpret.registry import alias, attribute, fallback, method, parent, typed
-from gradlint.interpret.values import Abstract, Call, Const, Function, Object, Symbol, Unknown
+from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, parent, typed
+from gradlint.interpret.values import (
+    Abstract,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine, Visit
 
 LOADER = "torch.utils.data.DataLoader"
 DATASET = "torch.utils.data.Dataset"
+_PART = "torch.utils.data.Subset of random_split"
+_OTHER_LENGTHS = {"sampler", "batch_sampler"}  # arguments of a loader that say how many samples there are
+parent(_PART, DATASET)
 for name in ("TensorDataset", "Subset", "ConcatDataset", "IterableDataset", "ChainDataset"):
     parent(f"torch.utils.data.{name}", DATASET)
 for name in ("dataset", "dataloader", "distributed", "sampler"):
@@ -25,33 +44,90 @@ alias("torch_geometric.data.DataLoader", LOADER)
 def make(m: Machine, call: Call) -> Abstract | None:
     """Loaders, datasets and samplers."""
     if call.name == "torch.utils.data.random_split":
-        return m.unknown("split", data=True)
+        return _split(m, call)
     if not call.name.startswith("torch.utils.data."):
         return None
-    made = Object(call.name, call.frame.span(call.node), {"dataset": call.get(0, "dataset")})
+    made = Object(call.name, call.frame.span(call.node), {"dataset": call.get(0, "dataset"), "made by": call})
     return made if call.name.rpartition(".")[2][:1].isupper() else m.unknown(call.name, data=True)
 
 
+def _split(m: Machine, call: Call) -> Abstract:
+    """`random_split(dataset, [80, 20])`: parts of these lengths."""
+    lengths = call.get(1, "lengths")
+    if not isinstance(lengths, Sequence) or lengths.open:
+        return m.unknown("split", data=True)
+    at = call.frame.span(call.node)
+    return Sequence("list", [Object(_PART, at, {"length": length}) for length in lengths.items])
+
+
 @iterates(LOADER, DATASET)
-def batches(m: Machine, loader: Object, visit: Visit, call: Call) -> None:
+def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> None:
     number = m.loops[-1].number if m.loops else 0
     symbol = m.symbol(loader)
+    known = number_of_batches(m, loader, call) if m.loops and m.loops[-1].rounds == m.session.batches else None
     turn = 0
-    while turn < len(rounds(m)):
+    while turn < (len(rounds(m)) if known is None else m.session.shown(known, m.loops[-1])):
         if visit(Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)):
             return
         turn += 1
 
 
+def number_of_batches(m: Machine, loader: Object | Instance, call: Call) -> int | None:
+    """How many batches a loader gives in one epoch, where that is written down."""
+    made: Call | None = loader.state.get("made by")
+    if made is None or made.open or not is_a(made.name, LOADER) or made.kwargs.keys() & _OTHER_LENGTHS:
+        return None
+    samples = number_of_samples(m, made.get(0, "dataset"), call)
+    size, drops = (
+        made.constant(1, "batch_size", 1 if made.get(1, "batch_size") is None else None),
+        made.get(8, "drop_last"),
+    )
+    if samples is None or type(size) is not int or size < 1 or len(made.args) > 3:
+        return None
+    if drops is not None and not isinstance(drops, Const):
+        return None
+    return samples // size if drops is not None and drops.value else -(-samples // size)
+
+
+def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int | None:
+    """The length of a dataset, where that is written down."""
+    match dataset:
+        case Tensor():
+            return tensors.known_length(dataset)
+        case Sequence() if not dataset.open:
+            return len(dataset.items)
+        case Object(cls="torch.utils.data.TensorDataset"):
+            return number_of_samples(m, dataset.state["dataset"], call)
+        case Object() if dataset.cls == _PART:
+            return _whole(m, dataset.state.get("length"))
+        case Instance():
+            own = m.session.member_of(dataset.cls, "__len__")
+            return _whole(m, m.invoke(own, [dataset], call)) if own is not None else None
+    return None
+
+
+def _whole(m: Machine, value: Abstract | None) -> int | None:
+    if isinstance(value, Unknown) and value.symbol in m.state.get("lengths", ()):
+        known: int | None = m.state["lengths"][value.symbol]
+        return known
+    return value.value if isinstance(value, Const) and type(value.value) is int and value.value >= 0 else None
+
+
 @method(LOADER, "__len__")
-def length(m: Machine, loader: Object, call: Call) -> Abstract:
+def length(m: Machine, loader: Object | Instance, call: Call) -> Abstract:
     """As many batches as the loop over them is run for."""
-    return Const(m.session.batches)
+    known = number_of_batches(m, loader, call)
+    return Const(m.session.batches if known is None else m.session.shown(known, m.loops[-1] if m.loops else None))
 
 
 @method(DATASET, "__len__")
 def size(m: Machine, dataset: Object, call: Call) -> Abstract:
-    return Unknown(m.symbol(dataset).derive("len", "len(dataset)"), data=True, type="number")
+    known = number_of_samples(m, dataset, call)
+    return (
+        Const(known)
+        if known is not None
+        else Unknown(m.symbol(dataset).derive("len", "len(dataset)"), data=True, type="number")
+    )
 
 
 @method(DATASET, "__getitem__")

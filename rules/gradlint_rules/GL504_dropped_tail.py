@@ -47,7 +47,8 @@ for epoch in range(2):
 ```
 
 ## What it does not report
-- A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length that N divides.
+- A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length that N divides
+  (of a tensor, or of a `DataLoader` whose dataset, batch size and `drop_last` are written down).
 - A step behind the loop that uses what is left.
 - Loops without an end, and loops that are left by `break`.
 

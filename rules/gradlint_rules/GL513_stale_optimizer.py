@@ -152,7 +152,7 @@ def _root(module: Module | None) -> Module | None:
 def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:
     """A model made after the only optimizers that step, which a loss trains in the place of the one that they hold."""
     trained = [leaf for sink in tape.backwards() for leaf in leaves(sink.value)]
-    if not tape.complete or any(leaf.assumed or leaf.kind is Kind.UNKNOWN for leaf in trained):
+    if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
     if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
         return None  # the gradients of one model are given to the other by hand
@@ -165,6 +165,12 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
         return None
     at, stack = _common_place(later)
     return _Lost(at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True)
+
+
+def _is_part_of_model(leaf: Value) -> bool:
+    """Whether it is known for what it is: no leaf that a loss was made into, nothing that other code gave."""
+    known = leaf.kind is Kind.PARAMETER and not leaf.assumed
+    return known and leaf.parameter is not None and leaf.parameter.module is not None
 
 
 def _makes(event: Event, optimizers: Sequence[Optimizer]) -> bool:

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import Abstract, Call, Const, Lib, Mapping, Range, Sequence, Test, Unknown, range_length
+from gradlint.interpret.values import (
+    Abstract,
+    Call,
+    Const,
+    Lib,
+    Mapping,
+    Range,
+    Sequence,
+    Tensor,
+    Test,
+    Unknown,
+    range_length,
+)  # fmt: skip
 from gradlint.library.python.results import (
     argument,
     constant,
@@ -180,7 +192,7 @@ def length(m: Machine, call: Call) -> Abstract:
         return Const(m.session.batches)
     key: object = ("len", len(value.items)) if isinstance(value, Sequence) else "len"
     derived = symbol.derive(key, f"len({symbol.text})")
-    m.state.setdefault("lengths", {})[derived] = None
+    m.state.setdefault("lengths", {})[derived] = tensors.known_length(value) if isinstance(value, Tensor) else None
     if isinstance(value, Sequence) and value.items:
         m.oracle.facts.learn(Test(derived, ">", 0), True)
     return Unknown(derived, data=True, type="number")
