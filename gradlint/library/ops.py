@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -650,7 +651,9 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
     elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
-        return tensor
+        if wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN:
+            return tensor
+        made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
     elif _stays(m, node, call):
         shown = tensors.view(m, tensor, name, call.node, call.frame)
         shown.node.flags |= {"cast"}

@@ -78,10 +78,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Severity
+from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Tape
-from gradlint_rules.starved import Starved, Why, starved
+from gradlint_rules.order import calls_of, related_line, together
+from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, loss_of, when
 
@@ -102,9 +103,10 @@ def _message(found: Starved) -> str:
 
 
 def _built(found: Starved) -> dict[str, str]:
-    """The lines on which the optimizers of this path are made."""
-    made = {optimizer.at.line for optimizer in found.arrival.tape.optimizers() if optimizer.at.path == found.at.path}
-    return {"optimizers": " ".join(map(str, sorted(made)))}
+    """The lines on which the optimizers of this path are made: those that hold what is frozen, if any is seen to."""
+    made = [optimizer for optimizer in found.arrival.tape.optimizers() if optimizer.at.path == found.at.path]
+    holding = [optimizer for optimizer in made if is_trained_by(optimizer, found.culprit)] or made
+    return {"optimizers": " ".join(map(str, sorted({optimizer.at.line for optimizer in holding})))}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
@@ -115,5 +117,20 @@ def fix(finding: Finding, source: FixSource) -> Fix:
             case ast.Call(args=[ast.Call(func=ast.Attribute(attr="parameters", value=module)), *_]):
                 if node.lineno in lines:
                     line = f"{source.operand(module)}.requires_grad_(True)"
-                    return unsafe("Unfreeze what the optimizer holds", (source.before(source.statement(node), line),))
+                    return unsafe("Unfreeze what the optimizer holds", (_unfrozen(line, node, finding, source),))
     raise NoFixError("the optimizer is given no single module")
+
+
+def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) -> Edit:
+    """The line before the optimizer is made; where parameters are frozen in turns, behind the step of the other."""
+    freezing = source.statement_on(finding.at.line)
+    if finding.at.line < made.lineno:
+        return source.before(source.statement(made), line)
+    sink = source.statement_on(related_line(finding, "back-propagated"))
+    here, there = together(freezing, sink, source)
+    block = source.block(there)
+    between = block[block.index(here) + 1 : block.index(there)]
+    steps = [statement for statement in between if any(True for _ in calls_of(statement, "step"))]
+    if not steps:
+        raise NoFixError("no other turn ends before this one")
+    return source.after(steps[-1], line)

@@ -84,6 +84,11 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     ]
     if earlier:
         return (source.remove(again),)
+    if any("unscaled here" in each.message and each.at.path != finding.at.path for each in finding.related):
+        return (source.remove(again),)
+    first = [each.at.line for each in finding.related if "unscaled here" in each.message]
+    if first and source.scope(source.statement_on(first[0])) is not source.scope(again):
+        return (source.remove(again),)
     call = whole_call(again)
     if call is None or not call.args:
         raise NoFixError("the unscaling is part of something else")

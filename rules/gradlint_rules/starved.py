@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Cut, Decision, Kind, Optimizer, Tape, Value, ancestors, leaves
+from gradlint.tape import Cut, Decision, Kind, Optimizer, OptimizerStep, Tape, Value, ZeroGrad, ancestors, leaves
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
@@ -130,7 +130,7 @@ def _blame(arrival: Arrival) -> _Blame:
     if not found and not fresh:
         found = [value for value in _dead(arrival.loss, _inputs) if is_cut(value)]
     if found:
-        return _by_reason(_likeliest(found, arrival.tape))
+        return _by_reason(_frozen_for_the_step(found, arrival) or _likeliest(found, arrival.tape))
     if not fresh:
         fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.number is not None]
     if not fresh and _is_of_data(arrival.loss):
@@ -169,6 +169,24 @@ def _likeliest(cuts: Sequence[Value], tape: Tape) -> list[Value]:
     kept = [cut for cut in kept if not is_meant(cut)] or kept
     trained = [cut for cut in kept if any(is_trained_by(optimizer, cut) for optimizer in tape.optimizers())]
     return trained or kept
+
+
+def _turn_of(arrival: Arrival) -> Optimizer | None:
+    """The optimizer that steps next or, where the run ends here, was cleared last, and has not stepped since."""
+    order, events = arrival.sink.order, arrival.tape.events
+    for event in (*events[order:], *reversed(events[:order])):
+        if isinstance(event, OptimizerStep):
+            return event.optimizer if event.order > order else None
+        if isinstance(event, ZeroGrad) and event.order < order:
+            return event.optimizer
+    return None
+
+
+def _frozen_for_the_step(cuts: Sequence[Value], arrival: Arrival) -> list[Value]:
+    """The frozen leaves that the optimizer holds whose turn it is, where it holds nothing behind the other cuts."""
+    optimizer = _turn_of(arrival)
+    held = [cut for cut in cuts if optimizer is not None and is_trained_by(optimizer, cut)]
+    return held if all(cut.cut is Cut.FROZEN for cut in held) else []
 
 
 def is_trained_by(optimizer: Optimizer, cut: Value) -> bool:

@@ -93,6 +93,9 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             if keyword.arg == "requires_grad":
                 text = _without(node, call, keyword, source)
                 return (source.replace(node, f"({text}).requires_grad_()"),)
+    match node:
+        case ast.Call(func=ast.Attribute(attr="requires_grad_", value=result)):
+            return (source.behind_text(result, ".detach()"),)
     text = source.operand(node)
     return (source.replace(node, f"{text}.detach().requires_grad_()"),)
 

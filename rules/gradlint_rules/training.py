@@ -30,8 +30,7 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing moved before the backward, or else behind the step."""
-    clearing = source.statement(finding.at)
-    _alone(clearing)
+    clearing = _clearing(finding, source)
     try:
         backward = source.statement_on(related_line(finding, "back-propagated"))
         here, there = together(clearing, backward, source)
@@ -46,17 +45,27 @@ def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing of every round moved to the step."""
-    clearing = source.statement(finding.at)
-    _alone(clearing)
+    clearing = _clearing(finding, source)
     step = source.statement_on(related_line(finding, "the step"))
     if source.scope(step) is not source.scope(clearing):
         raise NoFixError("the step stands in another function")
     return source.move_after([clearing], _last_update(step, source))
 
 
-def _alone(statement: ast.stmt) -> None:
-    if whole_call(statement) is None:
+def _clearing(finding: Finding, source: FixSource) -> ast.stmt:
+    """The statement that clears and does nothing else: a call, or a loop over parameters."""
+    statement = source.statement(finding.at)
+    outer = next(source.around(statement))
+    while isinstance(outer, ast.For | ast.If) and outer.body == [statement] and not outer.orelse:
+        if isinstance(outer, ast.If) and "grad" not in source.text(outer.test):
+            break
+        if isinstance(outer, ast.For) and not any(True for _ in calls_of(outer.iter, "parameters", "named_parameters")):
+            break
+        statement = outer
+        outer = next(source.around(statement))
+    if not isinstance(statement, ast.For | ast.If) and whole_call(statement) is None:
         raise NoFixError("the call is part of something else")
+    return statement
 
 
 def _last_update(step: ast.stmt, source: FixSource) -> ast.stmt:

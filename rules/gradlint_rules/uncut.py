@@ -147,14 +147,39 @@ def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -
                     return (source.remove_decorator(node),)
                 break
             case ast.With(items=items, body=body) if any(item.context_expr is node for item in items):
-                if len(items) > 1 or _is_wrapper(body):
-                    raise NoFixError("other contexts are entered with it, or it is what a wrapper is for")
-                return _out_of(outer, body, set(lines), source)
+                if len(items) > 1:
+                    raise NoFixError("other contexts are entered with it")
+                return (
+                    _unwrapped(outer, set(lines), source) if _is_wrapper(body) else _out_of(outer, set(lines), source)
+                )
     raise NoFixError("neither a decorator nor a `with`")
 
 
-def _out_of(compound: ast.With, body: Sequence[ast.stmt], lines: set[int], source: FixSource) -> tuple[Edit, ...]:
+def _unwrapped(compound: ast.With, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
+    """Takes the decorator that wraps a function in this `with` away; where it wraps no other, the `with` itself."""
+    functions = [outer for outer in source.around(compound) if isinstance(outer, ast.FunctionDef)]
+    decorated = [
+        (node, decorator)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for decorator in node.decorator_list
+        if functions and isinstance(decorator, ast.Name) and decorator.id == functions[-1].name
+    ]
+    if len(functions) > 1 and len(decorated) == 1 and _uses(functions[-1].name, source) == 1:
+        return (source.unwrap(compound),)
+    meant = [d for node, d in decorated if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)]
+    if len(meant) != 1:
+        raise NoFixError("what the wrapper is used on is not in view")
+    return (source.remove_decorator(meant[0]),)
+
+
+def _uses(name: str, source: FixSource) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
+
+
+def _out_of(compound: ast.With, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
     """Moves the statements on these lines, at the beginning or the end of a `with`, out of it."""
+    body = compound.body
     meant = [any(each.lineno <= line <= (each.end_lineno or 0) for line in lines) for each in body]
     if not any(meant) or all(meant):
         return (source.unwrap(compound),)

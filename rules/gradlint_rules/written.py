@@ -118,7 +118,7 @@ def _writes(value: ast.expr) -> bool:
 
 def _made_inplace(module: ast.expr, source: FixSource) -> list[tuple[ast.Call, ast.keyword]]:
     """The calls that make a module (or its parts) with `inplace=True`, and that argument."""
-    made = [node for value in values_of(module, source, source.tree) for node in ast.walk(value)]
+    made = [node for value in values_of(module, source, module) for node in ast.walk(value)]
     found = [(node, keyword) for node in made if isinstance(node, ast.Call) for keyword in node.keywords]
     inplace = [(call, keyword) for call, keyword in found if keyword.arg == "inplace"]
     if not inplace:
