@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 
@@ -22,6 +23,9 @@ TRIGGERS = frozenset(
     ]
 )
 MAKERS = frozenset(["autocast", "GradScaler"])  # what is wrong with them shows in the function that makes them
+GRAD = "autograd.grad"
+_TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
+_WORD = re.compile(r"[^\W\d]\w*")
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
 _WORDS = re.compile("|".join(sorted(TRIGGERS | MAKERS | HOOKS | {"autograd"})))
@@ -39,13 +43,27 @@ class Entry:
         return ".".join(self.function) or "<script>"
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class _Definition:
+    """A function: `words` are all that its source holds, `called` the names in it, found where the words match."""
+
     path: tuple[str, ...]
     node: ast.FunctionDef | ast.AsyncFunctionDef
-    called: frozenset[str]
-    triggers: bool
+    words: frozenset[str]
     stands_alone: bool = False  # worth entering, but no reason to enter its callers
+
+    @functools.cached_property
+    def called(self) -> frozenset[str]:
+        """The names that stand in the function, as `autograd.grad` after its module."""
+        return frozenset(_names(self.node))
+
+    def says(self, names: frozenset[str]) -> bool:
+        return not self.words.isdisjoint(names) and not self.called.isdisjoint(names)
+
+    @property
+    def name(self) -> str:
+        """What those call it who run it; an `__init__` by its class."""
+        return self.path[-2] if self.path[-1] == "__init__" and len(self.path) > 1 else self.path[-1]
 
 
 def is_script(tree: ast.Module) -> bool:
@@ -63,13 +81,13 @@ def is_script(tree: ast.Module) -> bool:
 def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
     tree = source.tree
-    definitions = list(_definitions(tree.body, ())) if _WORDS.search(source.text) else []
+    definitions = list(_definitions(source, tree.body, ())) if _WORDS.search(source.text) else []
     reaching = _reaching(definitions)
     found = [Entry((), 1)] if is_script(tree) else []
-    called_by_reaching = {name for d in definitions if d.path in reaching for name in d.called if name != d.path[-1]}
-    roots = [d for d in definitions if d.path in reaching and d.path[-1] not in called_by_reaching]
-    others = [d for d in definitions if d.path in reaching and d.path[-1] in called_by_reaching]
-    alone = [d for d in definitions if d.stands_alone and d.path not in reaching]
+    called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
+    roots = [d for d in reaching if d.name not in called_by_reaching]
+    others = [d for d in reaching if d.name in called_by_reaching]
+    alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
     reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others, *alone)]
     return found + reached + [entry for entry in _samples(tree) if entry not in reached]
 
@@ -85,32 +103,35 @@ def _samples(tree: ast.Module) -> Iterator[Entry]:
                     yield Entry((statement.name, SAMPLE), member.lineno)
 
 
-def _definitions(body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[_Definition]:
+def _definitions(source: Source, body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[_Definition]:
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield _definition(statement, (*path, statement.name))
+            hook = statement.name in HOOKS and path != ()  # called by a framework, not by what names it
+            yield _Definition((*path, statement.name), statement, _words(source, statement), hook)
         elif isinstance(statement, ast.ClassDef):
-            inner = list(_definitions(statement.body, (*path, statement.name)))
+            inner = list(_definitions(source, statement.body, (*path, statement.name)))
             is_function = {"forward", "backward"} <= {definition.path[-1] for definition in inner}
             for definition in inner:
                 definition.stands_alone |= is_function and definition.path[-1] == "forward"
             yield from inner
         elif isinstance(statement, ast.If | ast.Try):
-            yield from _definitions(statement.body, path)
-            yield from _definitions(statement.orelse, path)
+            yield from _definitions(source, statement.body, path)
+            yield from _definitions(source, statement.orelse, path)
 
 
-def _definition(node: ast.FunctionDef | ast.AsyncFunctionDef, path: tuple[str, ...]) -> _Definition:
-    called, triggers = set(), False
+def _words(source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return frozenset(_WORD.findall("\n".join(source.lines[first - 1 : node.end_lineno])))
+
+
+def _names(node: ast.AST) -> Iterator[str]:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute):
-            called.add(inner.attr)
-            triggers = triggers or (inner.attr == "grad" and _is_autograd(inner.value))
+            yield inner.attr
+            if inner.attr == "grad" and _is_autograd(inner.value):
+                yield GRAD
         elif isinstance(inner, ast.Name):
-            called.add(inner.id)
-    hooks = node.name in HOOKS and len(path) > 1  # called by a framework, not by what names it
-    names = frozenset(called)
-    return _Definition(path, node, names, triggers or bool(names & TRIGGERS), hooks or bool(names & MAKERS))
+            yield inner.id
 
 
 def _is_autograd(node: ast.expr) -> bool:
@@ -119,13 +140,13 @@ def _is_autograd(node: ast.expr) -> bool:
     )
 
 
-def _reaching(definitions: list[_Definition]) -> set[tuple[str, ...]]:
+def _reaching(definitions: list[_Definition]) -> list[_Definition]:
     """The definitions that trigger something, or name one that does."""
-    reaching = {d.path for d in definitions if d.triggers}
-    names = {path[-1] for path in reaching} - {"forward"}  # who calls a `forward` that runs a backward is no trainer
+    reaching = {d: d.says(TRIGGERS) or ("autograd" in d.words and GRAD in d.called) for d in definitions}
+    names = frozenset(d.name for d in definitions if reaching[d]) - _TOLD
     while True:
-        more = {d.path for d in definitions if d.path not in reaching and d.called & names and d.path[-1] != "forward"}
+        more = [d for d in definitions if not reaching[d] and d.path[-1] != "forward" and d.says(names)]
         if not more:
-            return reaching
-        reaching |= more
-        names |= {path[-1] for path in more}
+            return [d for d in definitions if reaching[d]]
+        reaching |= dict.fromkeys(more, True)
+        names |= frozenset(d.name for d in more)
