@@ -18,7 +18,7 @@ from gradlint.fingerprint import fingerprints
 from gradlint.interpret.gaps import Gap
 from gradlint.report import Outcome
 from gradlint.rule import Report, rules
-from gradlint.source import document, notebook
+from gradlint.source import document
 from gradlint.source.files import SettingsFor
 from gradlint.source.parse import SyntaxFault, decode, split_lines
 from gradlint.source.places import Program
@@ -73,7 +73,7 @@ class Texts:
         """The lines that the rows of a located place count: those of the file, or of the cell."""
         program = self.program(at.path)
         if isinstance(program, Program):
-            return split_lines(notebook.cell(program.text, at.cell)) if at.cell else self.lines(at.path)
+            return split_lines(document.cell(program.text, at.cell)) if at.cell else self.lines(at.path)
         content = self.content(at.path)
         text = decode(at.path, content) if isinstance(content, bytes) else content
         return split_lines(text) if isinstance(text, str) else ()
@@ -90,7 +90,7 @@ class Texts:
         if not at.cell or not isinstance(content, bytes):
             return at
         if at.path not in self._rows:
-            self._rows[at.path] = notebook.rows(content)
+            self._rows[at.path] = document.rows(content)
         rows = self._rows[at.path][at.cell]
         first, last = (rows[min(row, len(rows)) - 1] for row in (at.line, at.last_line))
         return Span(at.path, first, 1, last + 1, 1)

@@ -296,3 +296,14 @@ def test_the_byte_order_mark_and_line_ends_stay(folder: pathlib.Path, run: Run) 
     (folder / "nb.ipynb").write_bytes(content)
     assert run("check", "--fix").code == 0
     assert (folder / "nb.ipynb").read_bytes() == content.replace(b"torch.tensor(0.0)", FIXED.encode())
+
+
+def test_what_a_cell_displays_is_not_thrown_away(folder: pathlib.Path, run: Run) -> None:
+    shown = "x = torch.randn(4)\nx.view(2, 2)"
+    (folder / "nb.ipynb").write_bytes(written("import torch", shown, "x.detach()  # the end\n\n", "x.requires_grad"))
+    assert run("check").code == 0
+    (folder / "nb.ipynb").write_bytes(written("import torch", f"{shown}\nx.detach()", f"{shown}\nprint(1)"))
+    assert [line.partition(" ")[2].partition("] ")[0] + "]" for line in concise(run)] == [
+        "2:2:1: warning[GL206]",
+        "3:2:1: warning[GL206]",
+    ]

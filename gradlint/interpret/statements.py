@@ -355,6 +355,11 @@ def expression(m: Machine, node: ir.Expression, frame: Frame) -> None:
     tell("discarded", m, value, node.value, frame)
 
 
+@handles(EXECUTE, ir.Shown)
+def shown(m: Machine, node: ir.Shown, frame: Frame) -> None:
+    m.evaluate(node.value, frame)
+
+
 def _escapes(block: list[ir.Node]) -> bool:
     return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
 

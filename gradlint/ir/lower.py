@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from gradlint.ir import nodes as ir
+from gradlint.source import document
 
 _BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -29,7 +30,7 @@ _KINDS = {
 
 def module(tree: ast.Module, code: ir.Code) -> list[ir.Node]:
     """The statements of a module."""
-    return _Lowering(code).block(tree.body)
+    return _Lowering(code, document.displayed(code.path, code.text, tree)).block(tree.body)
 
 
 def body(function: ir.Function) -> list[ir.Node]:
@@ -75,8 +76,8 @@ def _at(node: Any) -> ir.Position:
 class _Lowering:
     """Lowers the nodes of one file; a method for each kind of `ast` node, found by its name."""
 
-    def __init__(self, code: ir.Code) -> None:
-        self.code = code
+    def __init__(self, code: ir.Code, displayed: Collection[ast.stmt] = ()) -> None:
+        self.code, self.displayed = code, displayed
 
     def block(self, statements: list[ast.stmt]) -> list[ir.Node]:
         lowered: list[ir.Node] = []
@@ -236,7 +237,8 @@ class _Lowering:
     def _Expr(self, node: ast.Expr) -> ir.Node | None:
         if isinstance(node.value, ast.Constant):
             return None
-        return ir.Expression(_at(node), self.expression(node.value))
+        kind = ir.Shown if node in self.displayed else ir.Expression
+        return kind(_at(node), self.expression(node.value))
 
     def _If(self, node: ast.If) -> ir.Node:
         return ir.If(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse))

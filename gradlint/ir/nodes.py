@@ -253,6 +253,11 @@ class Expression(Node):
 
 
 @dataclass(eq=False, slots=True)
+class Shown(Node):
+    value: Node  # what a notebook shows, being the last of a cell
+
+
+@dataclass(eq=False, slots=True)
 class If(Node):
     test: Node
     then: list[Node]

@@ -6,15 +6,18 @@ inside gradlint of places is said of the program; `Program.located` says where t
 
 from __future__ import annotations
 
+import ast
+import math
 import pathlib
 import re
+from collections.abc import Mapping, Sequence
 
 from gradlint.finding import Span
-from gradlint.source import markdown, notebook, parse
+from gradlint.source import parse
 from gradlint.source.parse import SyntaxFault
 from gradlint.source.places import Program
 
-MODULE, NOTEBOOK = ".py", ".ipynb"
+NOTEBOOK = ".ipynb"
 _PAGE = re.compile(r"(?P<file>.+\.(?:md|markdown))(?::(?P<row>\d+))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -38,6 +41,8 @@ def programs(path: str, content: bytes) -> tuple[str, ...]:
     """The paths of the programs that a file holds."""
     if not _PAGE.fullmatch(path):
         return (path,)
+    from gradlint.source import markdown
+
     page = parse.decode(path, content)
     return tuple(f"{path}:{block.row}" for block in markdown.blocks(page)) if isinstance(page, str) else (path,)
 
@@ -45,6 +50,8 @@ def programs(path: str, content: bytes) -> tuple[str, ...]:
 def program(path: str, content: bytes) -> Program | SyntaxFault:
     """The program at `path` in the file with this content, or why there is none."""
     if path.endswith(NOTEBOOK):
+        from gradlint.source import notebook
+
         return notebook.program(path, content)
     text = parse.decode(path, content)
     if not isinstance(text, str):
@@ -54,6 +61,8 @@ def program(path: str, content: bytes) -> Program | SyntaxFault:
 
 
 def _in_page(path: str, text: str, row: int) -> Program | SyntaxFault:
+    from gradlint.source import markdown
+
     block = next((block for block in markdown.blocks(text) if block.row == row), None)
     return block.program if block else SyntaxFault(Span(path, 1, 1, 1, 1), "no block of Python begins here")
 
@@ -67,15 +76,51 @@ def decode(path: str, content: bytes) -> str | SyntaxFault:
 def encode(path: str, text: str, original: bytes) -> bytes:
     """The file with `text` as its program at `path`, encoded as it was; UnicodeEncodeError where that cannot be."""
     if path.endswith(NOTEBOOK):
+        from gradlint.source import notebook
+
         return notebook.updated(original, text)
     page = _PAGE.fullmatch(path)
     if page:
+        from gradlint.source import markdown
+
         before = parse.decode(path, original)
         assert isinstance(before, str), "only what can be decoded is changed"
         text = markdown.updated(before, int(page["row"]), text)
     return text.encode(parse.encoding_of(original))
 
 
+def displayed(path: str, text: str, tree: ast.Module) -> frozenset[ast.stmt]:
+    """The expressions of a program that are there to be seen: the last of each cell, or of a block of Markdown."""
+    if path.endswith(NOTEBOOK):
+        from gradlint.source import notebook
+
+        ends = [*notebook.heads(text)[1:], math.inf]
+    elif parted(path)[1]:
+        ends = [math.inf]
+    else:
+        return frozenset()
+    last = (next((each for each in reversed(tree.body) if each.lineno < end), None) for end in ends)
+    return frozenset(each for each in last if isinstance(each, ast.Expr))
+
+
+def cell(text: str, number: int) -> str:
+    """The text of a cell as it stands in the notebook whose program is `text`."""
+    from gradlint.source import notebook
+
+    return notebook.cell(text, number)
+
+
+def rows(content: bytes) -> Mapping[int, Sequence[int]]:
+    """The line of a notebook's file in which each line of each cell stands, by the number of the cell."""
+    from gradlint.source import notebook
+
+    return notebook.rows(content)
+
+
 def can_take(path: str, before: str, after: str) -> bool:
     """Whether a file can hold the program `after` where it held `before`."""
-    return not path.endswith(NOTEBOOK) or notebook.is_whole(before, after)
+    if not path.endswith(NOTEBOOK):
+        return True
+    from gradlint.source import notebook
+
+    return notebook.is_whole(before, after)

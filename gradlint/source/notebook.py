@@ -18,7 +18,7 @@ from typing import Any
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.source.magics import commented, hidden, revealed
-from gradlint.source.parse import Source, SyntaxFault, parse
+from gradlint.source.parse import Source, SyntaxFault, parse, split_lines
 from gradlint.source.places import Part, Program
 
 _OLDEST = 3  # the version of the format
@@ -58,6 +58,12 @@ def is_whole(before: str, after: str) -> bool:
     return old.keys() == new.keys() and all(
         new[number] == body or isinstance(parse("", new[number]), Source) for number, body in old.items()
     )
+
+
+def heads(text: str) -> list[int]:
+    """The lines before the cells of a notebook's program."""
+    head = re.compile(rf"#{_mark(text)} cell \d+")
+    return [number for number, line in enumerate(split_lines(text), 1) if head.fullmatch(line)]
 
 
 def cell(text: str, number: int) -> str:

@@ -6,7 +6,6 @@ import bisect
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-from gradlint.source.magics import revealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,11 @@ class Program:
 
     def revealed(self, text: str) -> str:
         """What a piece of the program is in the file."""
-        return revealed(text, self.mark) if self.mark else text
+        if not self.mark:
+            return text
+        from gradlint.source.magics import revealed
+
+        return revealed(text, self.mark)
 
 
 def _moved(part: Part, line: int, column: int) -> tuple[int, int]:
