@@ -216,5 +216,4 @@ def test_runs_at_the_same_time_share_a_cache_and_say_the_same(folder: pathlib.Pa
         assert len(said) == 1, said
         ((out, err, code),) = said
         assert (out.count(b"GL102"), err, code) == (1, b"", 1)
-    assert len(list((folder / ".gradlint_cache").glob("*.json"))) == 1
     assert not list((folder / ".gradlint_cache").glob("*.part"))

@@ -66,7 +66,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loop that records graphs of a model in eval mode and back-propagates none of them."""
     silent = {call.at for tape in paths for call, _, is_used in _recorded(tape) if is_used}
     told: set[Span] = set()
-    for tape in paths:
+    for tape in (path for path in paths if path.complete):  # else the backward may be what was not run
         starts = {event.loop: event.at for event in tape.events if isinstance(event, Iteration) and event.begins}
         for call, mode, _ in _recorded(tape):
             loop = starts.get(call.iteration[-1][0])

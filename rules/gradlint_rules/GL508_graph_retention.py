@@ -95,7 +95,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     needed = {event.at for tape in paths for event in _kept(tape) if _is_needed(event, tape)}
     vague = {id(event) for tape in paths for event in _vague(list(_kept(tape)))}
-    for tape in paths:
+    for tape in (path for path in paths if path.complete):  # else the backward that needs it may be what was not run
         graphs = {id(value) for sink in tape.backwards() for value in visited(sink) if not value.is_leaf}
         for event in _kept(tape):
             if event.at in told | needed or id(event) in vague:

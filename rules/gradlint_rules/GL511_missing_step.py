@@ -65,10 +65,20 @@ _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
-    """Every backward whose gradients are cleared round after round, and that no step ever uses."""
+    """Every backward whose gradients are cleared in every round and never used; or that is not called."""
+    if not _hides_code(paths) and not any(_uses_gradients(tape) for tape in paths):
+        yield from _without_step(paths)
     told: set[Span] = set()
-    if any(_uses_gradients(tape) for tape in paths) or _hides_code(paths):
-        return
+    for tape in paths:
+        for fact in tape.events:
+            if _is_named_alone(fact) and fact.at not in told and tape.optimizers():
+                told.add(fact.at)
+                message = f"`{fact.text}` is not called: nothing is back-propagated"
+                yield Report(fact.at, message, f"Write `{fact.text}()`.")
+
+
+def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
+    told: set[Span] = set()
     steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
     stepped = {step.optimizer.at for step in steps}
     for account in accounts(paths):
@@ -78,12 +88,6 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             if sink.at not in told:
                 told.add(sink.at)
                 yield _report(account, sink, clearing)
-    for tape in paths:
-        for fact in tape.events:
-            if _is_named_alone(fact) and fact.at not in told and tape.optimizers():
-                told.add(fact.at)
-                message = f"`{fact.text}` is not called: nothing is back-propagated"
-                yield Report(fact.at, message, f"Write `{fact.text}()`.")
 
 
 def _hides_code(paths: Sequence[Tape]) -> bool:
