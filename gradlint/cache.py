@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -31,7 +30,6 @@ from gradlint.source.parse import SyntaxFault
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
 _MARK, _IGNORE = ".gitignore", "# made by gradlint\n*\n"
-log = logging.getLogger(__name__)
 Imports = dict[tuple[str, int], Path | None]
 
 
@@ -81,7 +79,7 @@ class Cache:
         `contents` holds what stands for the content of files whose text is not the one on disk.
         """
         if folder.is_symlink() or not _can_be_ours(folder):
-            log.warning("gradlint: %s was not made by gradlint: nothing is kept", folder)
+            _warn("gradlint: %s was not made by gradlint: nothing is kept", folder)
             return cls()
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
@@ -107,7 +105,13 @@ class Cache:
         try:
             _store(self.file, {**self.records, **merged})
         except OSError as error:
-            log.warning("gradlint: nothing is kept in %s: %s", self.file.parent, error.strerror)
+            _warn("gradlint: nothing is kept in %s: %s", self.file.parent, error.strerror)
+
+
+def _warn(text: str, *words: object) -> None:
+    import logging  # which few runs need
+
+    logging.getLogger(__name__).warning(text, *words)
 
 
 def clean(folder: Path) -> bool:
