@@ -11,6 +11,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,12 @@ def _main(program: Program) -> types.ModuleType:
 
 def run(program: Program) -> Ending:
     """Run the program to its end, and show an exception as Python would."""
+    ending = _run(program)
+    _wait_for_threads()
+    return ending
+
+
+def _run(program: Program) -> Ending:
     main = _main(program)
     sys.modules["__main__"] = main
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -127,9 +134,15 @@ def run(program: Program) -> Ending:
     except Terminated:
         return Ending(128 + signal.SIGTERM, "SIGTERM", signal.SIGTERM)
     except BaseException as error:
-        _show(error)
-        return Ending(1, f"{type(error).__name__}: {error}")
+        return Ending(_show(error), f"{type(error).__name__}: {error}")
     return Ending(0)
+
+
+def _wait_for_threads() -> None:
+    """Python ends when the last thread does that is no daemon; until then there is something to watch."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 @contextlib.contextmanager
@@ -161,7 +174,8 @@ def _exit_code(code: object) -> int:
     return 1
 
 
-def _show(error: BaseException) -> None:
+def _show(error: BaseException) -> int:
+    """Show an exception by the program's own hook, if it has one; gives the exit code."""
     sys.stdout.flush()
     seen: set[int] = set()
     each: BaseException | None = error
@@ -169,7 +183,17 @@ def _show(error: BaseException) -> None:
         seen.add(id(each))
         each.__traceback__ = _without_ours(each.__traceback__)
         each = each.__cause__ or each.__context__
-    sys.excepthook(type(error), error, error.__traceback__)
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as stop:
+        return _exit_code(stop.code)
+    except BaseException as broken:  # what Python itself does and prints then
+        broken.__traceback__, broken.__context__ = _without_ours(broken.__traceback__), None
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(broken), broken, broken.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    return 1
 
 
 def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:

@@ -16,7 +16,7 @@ from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object
 from gradlint.report._place import printable
 from gradlint.tape import Tape
-from gradlint.trace import ranks, routes
+from gradlint.trace import ranks, replicas, routes
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import AT_RUN_TIME, Place, Told, ending, steps_taken
 from gradlint.trace.html import page
@@ -53,6 +53,8 @@ def as_json(report: Report) -> dict[str, Any]:
             if told.route
         ],
         "ended": ending(report.tape),
+        "explained": list(replicas.left_out(report.session)),
+        "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
         **(_values(report) if report.session.timeline.wanted else {}),
     }
@@ -138,8 +140,9 @@ def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         for finding in each["findings"]:
             known = found.setdefault(_key(finding), {**finding, "ranks": []})
             known["ranks"].append(rank)
-    together = {**reports[0], "findings": list(found.values())}
-    return together if len(reports) > 1 else {**reports[0]}
+    together = {**reports[0], "explained": replicas.told(reports)}
+    del together["collectives"]
+    return together if len(reports) == 1 else {**together, "findings": list(found.values())}
 
 
 def _key(finding: Mapping[str, Any]) -> str:
@@ -158,6 +161,7 @@ def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]] | None = No
         )
         parts.append(render("text", alone).rsplit("\n", 2)[0] + "\n" + "".join(_extras(told)))
     parts += _of_other_ranks(reports or {})
+    parts += [f"gradlint trace: {line}\n" for line in replicas.told(reports or {0: as_json(report)})]
     parts += [f"gradlint trace: {line}\n" for line in unseen(report.session)]
     parts += [
         printable(f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}") + "\n"

@@ -18,7 +18,7 @@ import torch
 from gradlint import checker, config, output
 from gradlint.finding import Finding
 from gradlint.source.files import SettingsFor
-from gradlint.trace import frames, launch, probes, source
+from gradlint.trace import exits, frames, launch, probes, source
 from gradlint.trace.assemble import Assembler
 from gradlint.trace.confirm import confirm
 from gradlint.trace.findings import Selected, findings
@@ -38,13 +38,23 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
             _seed(options["seed"])
         probes.install(session)
         session.start()
-        home = os.getpid(), os.getcwd()
-        ending = launch.run(program)
-        session.close()
-        if os.getpid() != home[0]:
+        home, folder = os.getpid(), os.getcwd()
+
+        verdicts: list[bool] = []
+
+        def report(ending: launch.Ending) -> bool:
+            """Stop watching and write the report, once; gives whether a finding is bad enough to fail."""
+            if not verdicts:
+                session.close()
+                with contextlib.chdir(folder):
+                    verdicts.append(_report(session, program, ending, settings_for, options, stream))
+            return verdicts[0]
+
+        with exits.watched(lambda way: report(launch.Ending(0, way))):
+            ending = launch.run(program)
+        if os.getpid() != home:
             return ending.code  # a process that the program forked came out here
-        os.chdir(home[1])
-        fails = _report(session, program, ending, settings_for, options, stream)
+        fails = report(ending)
     if ending.signal is not None:
         _leave_by(ending.signal)
     return ending.code or int(fails)
@@ -83,7 +93,11 @@ def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
             os.dup2(2, 1)
             yield stream
     else:
-        yield sys.stderr
+        sys.stderr.flush()
+        with os.fdopen(
+            os.dup(2), "w", encoding="utf-8", errors="backslashreplace"
+        ) as stream:  # the program may close its
+            yield stream
 
 
 def _report(

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
@@ -51,6 +52,20 @@ class Stepper:
     device: str = ""
     starved: frozenset[int] = frozenset()
     steps: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Collectives:
+    """The last collectives of this rank, in order: what was called, and where."""
+
+    last: deque[tuple[str, Place]] = field(default_factory=lambda: deque(maxlen=4096))
+    count: int = 0
+    inside: bool = False
+
+    def add(self, name: str, place: Place) -> None:
+        """Write one down."""
+        self.last.append((name, place))
+        self.count += 1
 
 
 @dataclass(eq=False, slots=True)
@@ -104,6 +119,8 @@ class Session:
         self.on_step: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
         self.scales = False
+        self.left_out: list[tuple[str, Held]] = []  # parameters that DDP missed, by the names that it gives them
+        self.collectives = Collectives()
         self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}
         self._leaves: dict[Held, Op] = {}
         self._undo: list[Callable[[], None]] = []
@@ -139,8 +156,9 @@ class Session:
         own = vars(owner)[name]
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
         made: Any = functools.wraps(original)(wrap(original))
-        setattr(owner, name, type(own)(made) if isinstance(own, (staticmethod, classmethod)) else made)
-        self._undo.append(lambda: setattr(owner, name, own))
+        put = type(own)(made) if isinstance(own, (staticmethod, classmethod)) else made
+        setattr(owner, name, put)
+        self._undo.append(lambda: setattr(owner, name, own) if vars(owner).get(name) is put else None)
 
     def add(self, owner: Any, name: str, made: Any) -> None:
         """Put an attribute where there was none until the session is closed."""

@@ -82,13 +82,15 @@ def _index(found: _File, node: ast.AST) -> None:
             found.names[extent(value)] = ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
         case ast.AugAssign(target=target):
             found.names[extent(node)] = ast.unparse(target)
+        case ast.Lambda():
+            found.functions[node.lineno, "<lambda>"] = node
         case ast.With() | ast.AsyncWith():
             for item in node.items:
                 found.contexts[extent(item.context_expr)] = "with"
 
 
 def function(code: CodeType) -> ast.AST | None:
-    """The function, or the module, that a code object was made from; None for a lambda, a class or a comprehension."""
+    """The function, or the module, that a code object was made from; None for a class or a comprehension."""
     return _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
 
 

@@ -114,6 +114,7 @@ def _noted(
     note.facts["numel"] = sum(loss.numel() for loss in losses)
     session.name_parameters()
     session.seen_sink(note.place)
+    session.collectives.add("backward", note.place)
     if session.timeline.wanted:
         session.timeline.losses += [(session.step, float(loss.detach().sum())) for loss in losses]
     for each in session.on_loss:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,14 @@ import torch
 
 from gradlint.tape import Cut, Kind
 from gradlint.trace.explain import lineage
-from gradlint.trace.frames import here
+from gradlint.trace.frames import here, nearest
 from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 
 _GATHERS = {"all_gather": 0, "all_gather_into_tensor": 0, "gather": 1, "all_to_all": 0, "reduce_scatter": 0}
 _IN_PLACE = ("all_reduce", "broadcast", "reduce")
+_OTHERS = ("barrier", "scatter")
 
 
 def install(session: Session) -> None:
@@ -30,6 +32,32 @@ def install(session: Session) -> None:
             session.replace(module, name, functools.partial(_gather, session, name))
         for name in _IN_PLACE:
             session.replace(module, name, functools.partial(_reduce, session, name))
+        for name in (*_GATHERS, *_IN_PLACE, *_OTHERS):
+            session.replace(module, name, functools.partial(_counted, session, name))
+
+
+def _counted(session: Session, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        called = session.collectives
+        if session.quiet or called.inside:  # torch calls some of them again, for the modes that are on
+            return original(*args, **kwargs)
+        session.guarded(_called, session, name, signature, args, kwargs)
+        called.inside = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            called.inside = False
+
+    return counted
+
+
+def _called(session: Session, name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> None:
+    """A collective begins; those of a part of the ranks are their own affair."""
+    group = signature.bind(*args, **kwargs).arguments.get("group")
+    if group is None or group is torch.distributed.group.WORLD:
+        session.collectives.add(name, nearest())
 
 
 def _gather(session: Session, name: str, original: Callable[..., Any]) -> Callable[..., Any]:

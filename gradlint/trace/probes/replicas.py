@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,9 @@ import torch
 
 from gradlint.trace.frames import is_users
 from gradlint.trace.session import Session
+
+# torch 2.13: "… Parameter indices which did not receive grad for rank 0: 2 3"
+_LEFT_OUT = re.compile(r"did not receive grad for rank \d+: ([\d ]+)")
 
 
 def install(session: Session) -> None:
@@ -23,7 +27,11 @@ def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., An
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not session.quiet:
             session.guarded(_told, session, "ddp-forward", self)
-        return original(self, *args, **kwargs)
+        try:
+            return original(self, *args, **kwargs)
+        except RuntimeError as error:
+            session.guarded(_failed, session, self, error)
+            raise
 
     return forward
 
@@ -42,3 +50,18 @@ def _told(session: Session, what: str, wrapper: Any) -> None:
     inner = wrapper.__dict__.get("_modules", {}).get("module")
     if inner is not None:
         session.happened("fact", what=what, first=session.first_parameter(inner), detail="")
+
+
+def _failed(session: Session, wrapper: Any, error: RuntimeError) -> None:
+    """DDP waited for gradients that the backward before this forward did not give."""
+    found = _LEFT_OUT.search(str(error))
+    if found is None:
+        return
+    names = [
+        name
+        for name, parameter in wrapper.module.named_parameters()
+        if parameter.requires_grad and name not in wrapper.parameters_to_ignore
+    ]
+    parameters = dict(wrapper.module.named_parameters())
+    left_out = [names[int(index)] for index in found[1].split() if int(index) < len(names)]
+    session.left_out += [(name, session.memory.held(parameters[name])) for name in left_out]

@@ -1,0 +1,228 @@
+"""Programs that are hard to watch: they leave in odd ways, change what is watched, or go on for very long."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import textwrap
+
+import pytest
+from traced import Traced, plain, trace
+
+HEAD = """
+import os, sys, threading
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(steps=4):
+    for _ in range(steps):
+        loss = model(torch.randn(8, 4)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(loss.item().hex(), flush=True)
+
+def train_half(steps=4):
+    for _ in range(steps):
+        loss = model[2](model[:2](torch.randn(8, 4)).detach()).pow(2).mean()  # cut
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+CUT = HEAD.splitlines().index(next(line for line in HEAD.splitlines() if line.endswith("# cut"))) + 1
+
+
+def both(folder: pathlib.Path, body: str, *options: str) -> tuple[Traced, Traced]:
+    """A program run alone, and watched: the same output, and the same exit code unless findings change it."""
+    (folder / "train.py").write_text(HEAD + textwrap.dedent(body))
+    return plain(folder, "train.py"), trace(folder, *options, "train.py")
+
+
+def same(folder: pathlib.Path, body: str, says: str = "No finding.") -> None:
+    """The program leaves what it does alone, and the report still comes."""
+    alone, watched = both(folder, body)
+    assert (watched.out, watched.code) == (alone.out, alone.code), watched.err
+    assert says in watched.err, watched.err
+    assert "while watching" not in watched.err
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "os._exit(0)",
+        "os._exit(7)",
+        "os.abort()",
+        "os.execv(sys.executable, [sys.executable, '-c', 'print(1, flush=True)'])",
+        "os.execlp(sys.executable, sys.executable, '-c', 'import sys; sys.exit(3)')",
+        "os.execvpe(sys.executable, [sys.executable, '-c', 'import os; print(os.environ[\"A\"])'], {'A': 'b'})",
+    ],
+)
+def test_a_program_that_leaves_at_once_has_its_report_before(tmp_path: pathlib.Path, ending: str) -> None:
+    same(tmp_path, "train()\n" + ending)
+
+
+def test_leaving_at_once_with_a_finding_makes_the_exit_code_one(tmp_path: pathlib.Path) -> None:
+    _, watched = both(tmp_path, "train_half()\nos._exit(0)")
+    assert (watched.code, f"train.py:{CUT}:" in watched.err) == (1, True), watched.err
+
+
+def test_what_the_program_did_not_flush_before_it_left_stays_unwritten(tmp_path: pathlib.Path) -> None:
+    same(tmp_path, "train()\nsys.stdout.write('lost')\nos._exit(0)")
+
+
+def test_an_exec_that_fails_leaves_one_report(tmp_path: pathlib.Path) -> None:
+    _, watched = both(
+        tmp_path, "train()\ntry:\n    os.execv('/nonexistent/x', ['x'])\nexcept OSError:\n    print('on')"
+    )
+    assert watched.out.endswith("on\n")
+    assert watched.err.count("optimizer steps") == 1
+
+
+def test_a_child_process_leaves_the_report_to_its_parent(tmp_path: pathlib.Path) -> None:
+    same(
+        tmp_path,
+        """
+        train()
+        for how in (lambda: os._exit(3), lambda: sys.exit(4), lambda: 1 / 0, lambda: train(2)):
+            child = os.fork()
+            if child == 0:
+                sys.stderr.close()
+                how()
+                os._exit(0)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        train()
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("hook", "code", "shown"),
+    [
+        ("sys.excepthook = lambda *error: print('hooked', error[0].__name__, file=sys.stderr)", 1, ["hooked KeyError"]),
+        (
+            "def hook(*error): raise ValueError('broken')\nsys.excepthook = hook",
+            1,
+            ["Error in sys.excepthook:", "ValueError: broken", "Original exception was:", "KeyError: 'missing'"],
+        ),
+        ("def hook(*error): sys.exit(9)\nsys.excepthook = hook", 9, []),
+        ("sys.excepthook = None", 1, ["TypeError: 'NoneType' object is not callable", "KeyError: 'missing'"]),
+        ("model.register_forward_hook(lambda *given: 1 / 0)\ntrain()", 1, ["ZeroDivisionError: division by zero"]),
+        ("model[0].weight.register_hook(lambda gradient: 1 / 0)\ntrain()", 1, ["ZeroDivisionError: division by zero"]),
+        (
+            "optimizer.register_step_post_hook(lambda *given: 1 / 0)\ntrain()",
+            1,
+            ["ZeroDivisionError: division by zero"],
+        ),
+    ],
+)
+def test_an_exception_ends_the_program_as_its_own_hooks_have_it(
+    tmp_path: pathlib.Path, hook: str, code: int, shown: list[str]
+) -> None:
+    (tmp_path / "train.py").write_text(f"{HEAD}train()\n{hook}\n{{}}['missing']")
+    watched = trace(tmp_path, "train.py")
+    lines = watched.err.splitlines()
+    places = [lines.index(line) for line in shown]
+    assert (watched.code, places) == (code, sorted(places)), watched.err
+    assert re.search(r"[45] optimizer steps, ended by (KeyError|ZeroDivisionError)", watched.err), watched.err
+    assert "gradlint/trace" not in watched.err
+
+
+def test_a_program_that_patches_torch_keeps_its_patches(tmp_path: pathlib.Path) -> None:
+    same(
+        tmp_path,
+        """
+        import atexit
+        counts = {"backward": 0, "call": 0, "step": 0}
+        def counting(name, original):
+            def patched(*args, **kwargs):
+                counts[name] += 1
+                return original(*args, **kwargs)
+            return patched
+        torch.autograd.backward = counting("backward", torch.autograd.backward)
+        torch.nn.Module.__call__ = counting("call", torch.nn.Module.__call__)
+        torch.optim.SGD.step = counting("step", torch.optim.SGD.step)
+        train()
+        def late():
+            train(1)
+            print(counts)
+        atexit.register(late)
+        """,
+    )
+
+
+def test_streams_that_the_program_closes_or_replaces_do_not_take_the_report_along(tmp_path: pathlib.Path) -> None:
+    same(tmp_path, "import io\ntrain()\nsys.stderr.close()\nsys.stderr = io.StringIO()\nsys.stdout = sys.stderr")
+
+
+def test_bytes_that_are_no_text_are_printed_as_they_are(tmp_path: pathlib.Path) -> None:
+    same(tmp_path, "train()\nsys.stdout.flush()\nos.write(1, '\\u20ac'.encode() + b'\\x00\\x1b[0m\\n')")
+
+
+def test_a_program_that_begins_to_trace_its_frames_is_not_disturbed(tmp_path: pathlib.Path) -> None:
+    same(
+        tmp_path,
+        """
+        seen = set()
+        def note(frame, event, given):
+            seen.add(frame.f_code.co_name)
+            return note
+        def outer():
+            train(2)
+            sys.settrace(note)
+            train(2)
+            sys.settrace(None)
+            train(2)
+        outer()
+        print("train" in seen)
+        """,
+    )
+
+
+def test_steps_run_the_finally_blocks_of_the_program(tmp_path: pathlib.Path) -> None:
+    _, watched = both(
+        tmp_path,
+        """
+        try:
+            with open("log", "w") as log:
+                log.write("kept")
+                train(10)
+        finally:
+            torch.save(model.state_dict(), "last.pt")
+            print("saved", open("log").read())
+        """,
+        "--steps", "3",
+    )  # fmt: skip
+    assert (watched.out, watched.code) == ("saved kept\n", 0), watched.err
+    assert "3 optimizer steps" in watched.err
+    assert (tmp_path / "last.pt").stat().st_size > 0
+
+
+def test_training_in_a_thread_that_outlives_the_program_is_waited_for(tmp_path: pathlib.Path) -> None:
+    same(tmp_path, "threading.Thread(target=train, args=(5,)).start()", says="5 optimizer steps")
+
+
+def test_ten_thousand_steps_take_no_more_memory_than_two_thousand(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent(
+            """
+            import resource
+            import torch
+            weight = torch.nn.Parameter(torch.ones(2))
+            optimizer = torch.optim.SGD([weight], lr=1e-4)
+            def run(steps):
+                for _ in range(steps):
+                    optimizer.zero_grad()
+                    loss = (weight * 2).sum()
+                    loss.backward()
+                    optimizer.step()
+                return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            first = run(2_000)
+            print((run(8_000) - first) // 1024)
+            """
+        )
+    )
+    watched = trace(tmp_path, "train.py", seconds=900)
+    assert watched.code == 0, watched.err
+    assert int(watched.out) < 20  # MiB
