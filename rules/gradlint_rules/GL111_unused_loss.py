@@ -5,7 +5,8 @@ A loss is computed with its graph, at most logged, and never back-propagated.
 ## What it does
 Reports a loss of a training step that no backward runs through, although an optimizer steps on what it would train:
 where it alone reaches some of these parameters, or is another loss than those that are back-propagated and not a
-measure of the same prediction, or is overwritten before the backward.
+measure of the same prediction, or is overwritten before the backward. What a framework back-propagates (the result of
+`training_step`) counts as well.
 
 ## Why it matters
 The term shows in the log and falls or rises by chance. What only it would train stays as it was initialised.
@@ -153,7 +154,7 @@ def _unused(tape: Tape, used: set[Span]) -> Iterator[_Unused]:
     """The losses of training steps that are used on no path; of one within another, the outer one."""
     modes = {event.order: event.training for event in tape.events if isinstance(event, TrainMode)}
     found: list[_Unused] = []
-    sinks = [sink for sink in tape.backwards() if sink.sink == "backward"]
+    sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
     for fact, value in _losses(tape):
         training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
         beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)

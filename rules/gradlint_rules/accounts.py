@@ -27,6 +27,7 @@ from gradlint.tape import (
 from gradlint_rules.words import bare
 
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
+_ELSEWHERE = ("autograd.grad", "compute_loss")  # gives gradients back; is cleared and stepped where nobody sees it
 _ZEROES = {"zero", "fill", "mul"}
 
 
@@ -122,7 +123,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
     is_alone = len(_optimizers(tape)) == 1
     for event in tape.events:
         match event:
-            case Backward() if not event.by_framework and event.sink != "autograd.grad":
+            case Backward() if event.sink not in _ELSEWHERE:
                 if serves(optimizer, event, is_alone=is_alone):
                     pending.append(Gradient(event))
                     made.backwards.append(event)

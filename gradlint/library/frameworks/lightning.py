@@ -2,15 +2,22 @@
 
 With automatic optimization the Trainer clears, back-propagates and steps; with `automatic_optimization = False` the
 module does so itself. `configure_optimizers` runs first, so that it is known what is trained.
+
+The order is that of Lightning 2.6: gradients are cleared before the first backward of a window of
+`accumulate_grad_batches` and stepped on behind its last, or the epoch's last; with `precision="16-mixed"` the loss is
+scaled, `on_after_backward` meets scaled gradients and `on_before_optimizer_step` unscaled ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.finding import Span
 from gradlint.interpret import conditions, tensors
+from gradlint.interpret.expressions import binary
 from gradlint.interpret.registry import alias, attribute, enters, function, is_a, method, parent
 from gradlint.interpret.values import (
     NONE,
@@ -50,6 +57,7 @@ for _module in (
     alias(f"lightning.pytorch.{_module}", "lightning.pytorch")
 parent(MODULE, "torch.nn.Module")
 _BEFORE = ("setup", "on_fit_start", "on_train_start", "on_train_epoch_start")
+_SCALED = ("16-mixed", "16", 16)  # float16 with a GradScaler
 _STATE = ("hparams", "trainer", "logger", "loggers", "fabric", "example_input_array", "strict_loading")
 _NUMBERS = ("current_epoch", "global_rank", "local_rank", "local_batch_idx")
 
@@ -75,8 +83,27 @@ def _libraries(instance: Instance) -> Iterator[str]:
     return (canonical(name) for name in instance.cls.libraries())
 
 
-def train(m: Machine, module: Instance, call: Call) -> None:
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a Trainer was told: how many batches make an update, and the scaler of its precision."""
+
+    at: Span | None = None
+    window: int = 1
+    scaler: tape.Scaler | None = None
+
+    @classmethod
+    def of(cls, made: Call) -> _Settings:
+        """The settings of `Trainer(accumulate_grad_batches=4, precision="16-mixed")`."""
+        given = made.kwargs.get("accumulate_grad_batches", Const(1))
+        window = given.value if isinstance(given, Const) and type(given.value) is int else 1
+        is_scaled = made.constant(None, "precision") in _SCALED
+        at = made.frame.span(made.node)
+        return cls(at, max(window, 1), tape.Scaler("the Trainer's scaler", at) if is_scaled else None)
+
+
+def train(m: Machine, module: Instance, call: Call, settings: _Settings | None = None) -> None:
     """A few rounds of what the Trainer does with a module."""
+    settings = settings or _Settings()
     step = m.attribute(module, "training_step", call)
     written = function_of(step)
     if written is None:
@@ -88,6 +115,7 @@ def train(m: Machine, module: Instance, call: Call) -> None:
     place = sink_call("training_step", written)
     symbol = m.symbol(module)
     with m.loop("data", m.session.batches) as loop:
+        m.session.counted(m, settings.window)
         for number in range(loop.rounds):
             loop.round = number
             m.emit(
@@ -97,8 +125,13 @@ def train(m: Machine, module: Instance, call: Call) -> None:
             )
             batch = Unknown(symbol.derive(("batch", number), "batch"), data=True)
             _run_hook(m, module, "on_train_batch_start", call, batch, Const(number))
+            is_last = number == loop.rounds - 1
+            update = _Update(m, module, settings, number % settings.window == 0, is_last or _ends(number, settings))
             for index in _turns(written, optimizers) if automatic else (None,):
-                _step(m, step, optimizers, batch, number, index, automatic, place)
+                result = _called(m, step, batch, number, index, place)
+                held = optimizers if index is None else optimizers[index : index + 1]
+                if automatic:
+                    update.run(loss_in(m, result, place), held, place)
             _run_hook(m, module, "on_train_batch_end", call, m.unknown("outputs", data=True), batch, Const(number))
             m.emit(
                 tape.Iteration(
@@ -136,22 +169,13 @@ def _turns(written: Function, optimizers: list[Abstract]) -> list[int | None]:
     return list(range(len(optimizers))) if takes_index and optimizers else [None]
 
 
-def _step(
-    m: Machine,
-    step: Abstract,
-    optimizers: list[Abstract],
-    batch: Abstract,
-    number: int,
-    index: int | None,
-    automatic: bool,
-    place: Call,
-) -> None:
+def _ends(number: int, settings: _Settings) -> bool:
+    return (number + 1) % settings.window == 0
+
+
+def _called(m: Machine, step: Abstract, batch: Abstract, number: int, index: int | None, place: Call) -> Abstract:
     args = [batch, Const(number)] + ([Const(index)] if index is not None else [])
-    result = m.call(step, Call("training_step", args, {}, place.node, place.frame))
-    if automatic:
-        back_propagate(
-            m, loss_in(m, result, place), optimizers if index is None else optimizers[index : index + 1], place
-        )
+    return m.call(step, Call("training_step", args, {}, place.node, place.frame))
 
 
 def loss_in(m: Machine, result: Abstract, call: Call) -> Abstract | None:
@@ -166,18 +190,49 @@ def loss_in(m: Machine, result: Abstract, call: Call) -> Abstract | None:
     return None if isinstance(result, Const) and result.value is None else result
 
 
-def back_propagate(m: Machine, loss: Abstract | None, optimizers: list[Abstract], place: Call) -> None:
-    """What the Trainer does with a loss: clear, backward, step."""
-    from gradlint.library import autograd
-    from gradlint.library import optimizers as steps
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What the Trainer does with the loss of one batch, and the hooks that it calls in between."""
 
-    if loss is None:
-        return
-    for optimizer in optimizers:
-        m.call(m.attribute(optimizer, "zero_grad", place), place)
-    autograd.backward(m, loss, place, "training_step", by_framework=True)
-    for optimizer in optimizers:
-        steps.step(m, optimizer, place)
+    m: Machine
+    module: Instance
+    settings: _Settings
+    begins: bool  # the window
+    ends: bool
+
+    def run(self, loss: Abstract | None, optimizers: list[Abstract], place: Call) -> None:
+        """Clears, back-propagates and steps."""
+        from gradlint.library import autograd
+
+        if loss is None:
+            return
+        for optimizer in optimizers if self.begins else ():
+            _run_hook(self.m, self.module, "on_before_zero_grad", place, optimizer)
+            self.m.call(self.m.attribute(optimizer, "zero_grad", place), place)
+        window = self.settings.window
+        if window > 1:  # Lightning divides the loss
+            loss = binary(self.m, "/", loss, Const(window), place.node, place.frame)
+        _run_hook(self.m, self.module, "on_before_backward", place, loss)
+        scaler = {"scaler": self.settings.scaler} if self.settings.scaler is not None else {}
+        autograd.backward(self.m, loss, place, "training_step", by_framework=True, **scaler)
+        _run_hook(self.m, self.module, "on_after_backward", place)
+        if window > 1 and self.settings.at is not None:
+            text, detail = f"accumulate_grad_batches={window}", "true" if self.ends else "false"
+            self.m.emit(tape.Fact(at=self.settings.at, what="branch", text=text, detail=detail))
+        for optimizer in optimizers if self.ends else ():
+            self._step(optimizer, place)
+
+    def _step(self, optimizer: Abstract, place: Call) -> None:
+        from gradlint.library import optimizers as steps
+
+        at, scaler = place.frame.span(place.node), self.settings.scaler
+        if scaler is not None:
+            handle = steps.handle_of(self.m, optimizer, place)
+            self.m.emit(tape.Unscale(at=at, scaler=scaler, optimizer=handle, text="Trainer.fit"))
+        _run_hook(self.m, self.module, "on_before_optimizer_step", place, optimizer)
+        steps.step(self.m, optimizer, place, scaler=scaler)
+        if scaler is not None:
+            self.m.emit(tape.ScalerUpdate(at=at, scaler=scaler))
 
 
 # optimizers
@@ -342,7 +397,7 @@ def all_gather(m: Machine, module: Instance, call: Call) -> Abstract:
 @function(TRAINER)
 def trainer(m: Machine, call: Call) -> Abstract:
     """`Trainer(…)`."""
-    return Object(TRAINER, call.frame.span(call.node))
+    return Object(TRAINER, call.frame.span(call.node), {"settings": _Settings.of(call)})
 
 
 @method(TRAINER, "fit")
@@ -350,7 +405,7 @@ def fit(m: Machine, made: Object, call: Call) -> Abstract:
     """`trainer.fit(module, …)`."""
     module = call.get(0, "model")
     if isinstance(module, Instance) and is_lightning(module):
-        train(m, module, call)
+        train(m, module, call, made.state["settings"])
     return NONE
 
 

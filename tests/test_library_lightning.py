@@ -1,0 +1,76 @@
+"""What gradlint knows of Lightning's automatic optimization. Each claim was seen to hold in Lightning 2.6."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from gradlint.analysis import analyze
+from gradlint.finding import Severity
+
+MODULE = """\
+import lightning
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 1), nn.Linear(4, 1)
+        {init}
+
+    def training_step(self, batch, batch_idx):
+        loss = self.body(batch[0]).square().mean()
+        head_loss = self.head(batch[0]).abs().mean()
+        return loss + {weight} * head_loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    {hook}
+
+
+loader = DataLoader(TensorDataset(torch.randn(24, 4)), batch_size=8)
+lightning.Trainer(max_epochs=1, {settings}).fit(Net(), loader)
+"""
+WIPES = "def on_train_batch_start(self, batch, batch_idx):\n        self.optimizers().zero_grad()"
+CLIPS = "def {name}(self{more}):\n        nn.utils.clip_grad_norm_(self.parameters(), 1.0)"
+EARLY = CLIPS.format(name="on_after_backward", more="")
+LATE = CLIPS.format(name="on_before_optimizer_step", more=", optimizer")
+ACCUMULATED, SCALED = "accumulate_grad_batches=2", 'precision="16-mixed"'
+
+
+@pytest.mark.parametrize(
+    ("settings", "hook", "init", "told"),
+    [
+        (ACCUMULATED, "", "", []),
+        (f"{ACCUMULATED}, {SCALED}", "", "", []),
+        ("", WIPES, "", []),
+        (ACCUMULATED, WIPES, "", ["GL505"]),
+        (ACCUMULATED, EARLY, "", []),
+        (SCALED, EARLY, "", ["GL403"]),
+        (SCALED, LATE, "", []),
+        (SCALED, "", "self.half()", ["GL408"]),
+        ("", "", "self.half()", []),
+    ],
+)
+def test_lightning_accumulates_and_scales_by_itself(
+    settings: str, hook: str, init: str, told: list[str], tmp_path: pathlib.Path
+) -> None:
+    assert _told(tmp_path, settings=settings, hook=hook, init=init) == told
+
+
+def test_a_loss_that_training_step_leaves_out_of_its_result_is_told(tmp_path: pathlib.Path) -> None:
+    program = MODULE.replace(" + {weight} * head_loss", "")
+    assert _told(tmp_path, program) == ["GL111"]
+
+
+def _told(folder: pathlib.Path, program: str = MODULE, **parts: str) -> list[str]:
+    path = folder / "train.py"
+    words = {"settings": "", "hook": "", "init": "", "weight": "0.5", **parts}
+    path.write_text(program.format(**words), encoding="utf-8")
+    found = analyze([path], select=lambda code: True).findings
+    return [finding.code for finding in found if finding.severity is not Severity.NOTE]
