@@ -221,6 +221,7 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             if key is None:
                 owner.open = True
                 owner.items[("unknown", m.symbol(index))] = value
+                _put_away(m, value, node, frame)
             else:
                 owner.items[key] = value
         case Sequence():
@@ -254,6 +255,12 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             method = m.attribute(owner, "__setitem__", at)
             if not isinstance(method, Unknown):
                 m.call(method, at)
+
+
+def _put_away(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """Takes down that a value lies under a key that is not known: who takes it out again is not seen."""
+    if isinstance(value, Tensor) and value.node.requires_grad:
+        m.emit(tape.Fact(at=frame.span(node), what="put-away", value=value.node, text=frame.text(node)))
 
 
 @handles(EXECUTE, ir.Assign)

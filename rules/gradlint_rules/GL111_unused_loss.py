@@ -54,7 +54,8 @@ assert not torch.equal(kind.weight, before)
 ## What it does not report
 - A loss that is back-propagated on another path, or in another round: a term that a setting switches off.
 - Measures of the prediction that is trained anyway: the absolute error beside the squared one.
-- Losses of an evaluation, and losses that are handed to other code, which can do anything with them.
+- Losses of an evaluation, and losses that are handed to other code, or kept under a key that is not known, which
+  can be used anywhere.
 
 ## Limits
 A loss is what a loss function of torch gives, or what is called one.
@@ -140,8 +141,10 @@ def _used(tape: Tape) -> Iterator[Fact]:
 
 
 def _foreign(tape: Tape) -> Iterator[Value]:
-    """What unknown functions gave that are not for logging."""
+    """What unknown functions gave that are not for logging, and what lies under keys that are not known."""
     for event in tape.events:
+        if isinstance(event, Fact) and event.what == "put-away" and event.value is not None:
+            yield event.value
         if isinstance(event, ModuleCall) and event.result is not None and not _is_logging(event):
             yield event.result
 
