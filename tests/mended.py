@@ -632,3 +632,63 @@ PROGRAMS["GL406 unscaled by two helpers"] = """\
      scaler.step(optimizer)
      scaler.update()
 """
+PROGRAMS["GL102 an old constructor of a list that is given"] = """\
+ def total(terms):
+-    return torch.FloatTensor(terms).sum()
++    return torch.stack(terms).sum()
+
+ for x, y in data:
+     loss = total([F.cross_entropy(model(x[i : i + 1]), y[i : i + 1]) for i in range(5)])
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL702 one minus a sigmoid"] = """\
+ for x, y in data:
+     stays = torch.sigmoid(model(x))
+-    loss = -torch.log1p(-stays).mean()
++    loss = -F.logsigmoid(-model(x)).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL802 a list by its name"] = """\
+ class Product(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a, b):
+         ctx.save_for_backward(a, b)
+         return a * b
+
+     @staticmethod
+     def backward(ctx, grad):
+         a, b = ctx.saved_tensors
+         grads = [grad * b, grad * a]
+-        return grads
++        return tuple(grads)
+
+ for x, y in data:
+     logits = model(x)
+     loss = F.cross_entropy(Product.apply(logits, logits), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL515 a parameter cast as an attribute"] = """\
+ class Gate(nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.weight = nn.Parameter(torch.randn(4, 3))
+-        self.weight = self.weight.double()
++        self.weight = nn.Parameter(self.weight.double().detach())
+
+     def forward(self, x):
+         return x.double() @ self.weight
+
+ gate = Gate()
+ optimizer = torch.optim.SGD(gate.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(gate(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""

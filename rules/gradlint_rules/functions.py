@@ -60,6 +60,9 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if not isinstance(statement, ast.Return) or statement.value is None:
         raise NoFixError("nothing is returned")
     value = statement.value
+    made = values_of(value, source, value) if isinstance(value, ast.Name) else []
+    if any(isinstance(each, ast.List | ast.ListComp) for each in made):
+        return (source.replace(value, f"tuple({source.text(value)})"),)
     if isinstance(value, ast.List):
         return (source.replace(value, f"({source.text(value)[1:-1].strip().rstrip(',')},)"),)
     forward = _method("forward", statement, source).args

@@ -98,12 +98,11 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     activation = _activation(log, finding, source)
     argument = argument_of(activation, source)
     name = called_name(activation).lower()
-    log_of = argument_of(log, source) if isinstance(log, ast.Call) else log
+    sign = _sign(log, activation, source)
     if "sigmoid" in name:
-        sign = "-" if isinstance(log_of, ast.BinOp) and isinstance(log_of.op, ast.Sub) else ""
         function, rest = "torch.nn.functional.logsigmoid", ""
-    elif "softmax" in name:
-        sign, function, rest = "", "torch.log_softmax", _rest(activation, argument, source)
+    elif "softmax" in name and not sign:
+        function, rest = "torch.log_softmax", _rest(activation, argument, source)
     else:
         raise NoFixError("neither softmax nor sigmoid")
     new, imports = source.reference(function)
@@ -113,6 +112,24 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     logits = source.fresh("logits", log)
     head = source.before(source.statement(activation), f"{logits} = {source.text(argument)}")
     return (head, source.replace(argument, logits), source.replace(log, f"{new}({sign}{logits}{rest})"), *imports)
+
+
+def _sign(log: ast.expr, activation: ast.Call, source: FixSource) -> str:
+    """`-` for the logarithm of one minus an activation, "" for that of the activation; no other can be mended."""
+    if not isinstance(log, ast.Call):
+        raise NoFixError("no logarithm")
+    taken = argument_of(log, source)
+    is_negated = called_name(log) == "log1p"
+    match taken:
+        case ast.BinOp(left=ast.Constant(value=1), op=ast.Sub(), right=right) if not is_negated:
+            is_negated, taken = True, right
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if is_negated:
+            taken = operand
+        case _ if is_negated:
+            raise NoFixError("the logarithm of one plus an activation")
+    if taken is not activation and values_of(taken, source, log) != [activation]:
+        raise NoFixError("the logarithm of something else")
+    return "-" if is_negated else ""
 
 
 def _activation(log: ast.expr, finding: Finding, source: FixSource) -> ast.Call:

@@ -92,11 +92,16 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         for keyword in call.keywords:
             if keyword.arg == "requires_grad":
                 text = _without(node, call, keyword, source)
-                return (source.replace(node, f"({text}).requires_grad_()"),)
+                whole = text if isinstance(node, ast.Call) else f"({text})"
+                return (source.replace(node, f"{whole}.requires_grad_()"),)
     match node:
         case ast.Call(func=ast.Attribute(attr="requires_grad_", value=result)):
             return (source.behind_text(result, ".detach()"),)
     text = source.operand(node)
+    match source.statement(node):
+        case ast.Assign(targets=[ast.Attribute()], value=value) if value is node:  # a module takes a parameter there
+            parameter, imports = source.reference("torch.nn.Parameter")
+            return (source.replace(node, f"{parameter}({text}.detach())"), *imports)
     return (source.replace(node, f"{text}.detach().requires_grad_()"),)
 
 

@@ -61,7 +61,7 @@ def _passed_on(node: ast.expr, value: ast.expr, source: FixSource) -> Edit:
 
 def _uncopied(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     """`torch.tensor(terms)` as `torch.stack(terms)`, and `torch.tensor(x)` as `x`."""
-    if not _is_list(argument, source, node):
+    if not _is_list(argument, source, node) and not _is_old_list(node, argument, source):
         return (_passed_on(node, argument, source),)
     elements = argument.elts if isinstance(argument, ast.List | ast.Tuple) else []
     if any(isinstance(element, (*_LISTS, ast.Constant)) for element in elements):
@@ -85,6 +85,12 @@ def _is_list(argument: ast.expr, source: FixSource, near: ast.AST) -> bool:
     if isinstance(argument, ast.Call):
         return source.called(argument.func) in ("list", "tuple", "sorted")
     return any(_is_list(value, source, near) for value in values_of(argument, source, near))
+
+
+def _is_old_list(node: ast.Call, argument: ast.expr, source: FixSource) -> bool:
+    """Whether one of the old constructors, which are given lists, is given a name that is bound out of view."""
+    is_old = source.called(node.func).rpartition(".")[2].endswith("Tensor")
+    return is_old and isinstance(argument, ast.Name) and not values_of(argument, source, node)
 
 
 def values_of(name: ast.expr, source: FixSource, near: ast.AST) -> list[ast.expr]:
