@@ -296,3 +296,81 @@ def test_a_torch_without_a_private_part_gives_the_symptom_without_the_line(tmp_p
     assert "this torch does not number the operations" in ran.stderr
     assert "this backward failed on a tensor that was overwritten" in ran.stderr
     assert "while watching" not in ran.stderr
+
+
+def test_a_plain_tensor_that_an_optimizer_holds_is_a_parameter_with_its_name(tmp_path: pathlib.Path) -> None:
+    lines = write(
+        tmp_path,
+        """
+        model = torch.nn.Linear(4, 1)
+        temperature = torch.log(torch.ones(1)).requires_grad_(True)
+        weights = torch.zeros(8, requires_grad=True)
+        own = torch.optim.Adam([temperature], lr=0.1)
+        optimizer = torch.optim.SGD([weights, *model.parameters()], lr=0.1)
+        for _ in range(4):
+            score = model(torch.randn(8, 4)).squeeze(1)
+            tuned = -(temperature * (score.mean() - 1).detach()).mean()
+            own.zero_grad()
+            tuned.backward()
+            own.step()
+            loss = (score * weights.detach()).mean()  # cut
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    )
+    ran = json_of(tmp_path)
+    assert ran.codes == [("GL106", marked(lines, "cut"))]
+    assert ran.report["findings"][0]["unreached"] == ["temperature", "weights"]
+
+
+def test_a_number_that_is_only_printed_is_not_taken_for_one_that_comes_back(tmp_path: pathlib.Path) -> None:
+    write(
+        tmp_path,
+        """
+        import random
+        random.seed(0)
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            scale = random.random()
+            loss = (model(torch.randn(8, 4)) * torch.tensor([scale, 2 * scale])).pow(2).mean() * scale
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            print(loss.item())
+            history = [loss.item() / 2]
+        """,
+    )
+    assert trace(tmp_path, "--output-format", "json", "--output-file", "report.json", "train.py").code == 0
+    assert '"findings": []' in (tmp_path / "report.json").read_text()
+
+
+def test_a_number_that_the_source_computes_from_one_that_left_torch_is_a_cut(tmp_path: pathlib.Path) -> None:
+    lines = write(
+        tmp_path,
+        """
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        halves = []
+        for out in model(torch.randn(2, 4)).pow(2):
+            half = out.item() / 2 + 0.25  # cut
+            halves.append(half)
+        loss = torch.tensor(halves).mean()
+        loss.backward()
+        """,
+    )
+    assert [line for _, line in json_of(tmp_path).codes] == [marked(lines, "cut")]
+
+
+def test_a_script_that_lies_among_installed_packages_is_the_program_nevertheless(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    lines = write(
+        folder,
+        """
+        model = torch.nn.Linear(4, 1)
+        model(torch.randn(8, 4)).mean().detach().backward()  # cut
+        """,
+    )
+    assert json_of(folder).codes == [("GL102", marked(lines, "cut"))]

@@ -94,9 +94,8 @@ def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
             yield stream
     else:
         sys.stderr.flush()
-        with os.fdopen(
-            os.dup(2), "w", encoding="utf-8", errors="backslashreplace"
-        ) as stream:  # the program may close its
+        own = os.dup(2)  # the program may close its standard error, or put another in its place
+        with os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace") as stream:
             yield stream
 
 

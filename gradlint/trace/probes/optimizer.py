@@ -192,7 +192,7 @@ def _zero(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
         if session.quiet or session.depth:
             return original(self, *args, **kwargs)
-        session.guarded(_cleared, session, held(session, self), None)
+        session.guarded(_cleared, session, self)
         with session.paused():
             return original(self, *args, **kwargs)
 
@@ -203,12 +203,16 @@ def _zero_module(session: Session, original: Callable[..., Any]) -> Callable[...
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
         if session.quiet or session.depth:
             return original(self, *args, **kwargs)
-        session.guarded(_cleared, session, None, [session.memory.held(parameter) for parameter in self.parameters()])
+        session.guarded(_cleared_module, session, self)
         with session.paused():
             return original(self, *args, **kwargs)
 
     return zero_grad
 
 
-def _cleared(session: Session, stepper: Stepper | None, parameters: list[Any] | None) -> None:
-    session.happened("zero", stepper=stepper, held=parameters or [])
+def _cleared(session: Session, optimizer: Any) -> None:
+    session.happened("zero", stepper=held(session, optimizer), held=[])
+
+
+def _cleared_module(session: Session, module: torch.nn.Module) -> None:
+    session.happened("zero", stepper=None, held=[session.memory.held(parameter) for parameter in module.parameters()])
