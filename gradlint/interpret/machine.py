@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
-MAX_STEPS = 60_000  # statements and expressions on one path
+MAX_STEPS = 40_000  # statements and expressions on one path
 
 Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
 
@@ -235,6 +235,11 @@ class Machine:
         return Unknown(Symbol(text), data=data, type=type, test=test)
 
     # places
+
+    @property
+    def is_script(self) -> bool:
+        """Whether this path runs a whole file from its top, and no function that others call."""
+        return self.tape.entry.endswith(":<script>")
 
     @property
     def rounds(self) -> tuple[tuple[int, int], ...]:

@@ -424,7 +424,8 @@ def set_training(m: Machine, module: Instance | Object, call: Call) -> Abstract:
 
 @attribute(MODULE, "training")
 def training(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
-    known = module.state.get("training")
+    """`self.training`: what was set; in a script, which makes its modules itself, they train until something is."""
+    known = module.state.get("training", True if m.is_script else None)
     return Const(known) if isinstance(known, bool) else None
 
 
