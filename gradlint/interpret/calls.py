@@ -282,7 +282,9 @@ def call_object(m: Machine, made: Object, call: Call) -> Abstract:
 
 @handles(CALL, Const, Sequence, Mapping, Range, Tensor, Package, Super)
 def call_other(m: Machine, value: Abstract, call: Call) -> Abstract:
-    """What cannot be called, or is a name bound to something the analysis lost."""
+    """What cannot be called, or is a name bound to something the analysis lost: of tensors it makes what they carry."""
+    if any(isinstance(given, Tensor) for given in call.values):
+        return call_unknown(m, m.symbol(value), call)
     return m.unknown(call.frame.text(call.node))
 
 

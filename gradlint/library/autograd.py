@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **facts: Any) -> Abstract:
     """Asks for the gradient of `value`. Where torch would raise for want of one, the program ends here."""
     loss = loss_of(m, value, call)
-    if loss is None:
+    if loss is None or _may_have_a_graph(m, loss):
         return NONE
     scaler = m.state.get("scaled", {}).get(id(loss))
     event = tape.Backward(
@@ -32,6 +32,19 @@ def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **
     if not event.by_framework:
         _raise_as_torch_does(m, event)
     return NONE
+
+
+def _may_have_a_graph(m: Machine, loss: Value) -> bool:
+    """Whether the loss hangs on the gradient of a backward that is not in view: that can have made a graph for it."""
+    if loss.requires_grad or last_backward(m) is not None:
+        return False
+    return any("gradient" in value.flags for value in tape.ancestors(loss))
+
+
+def last_backward(m: Machine) -> tape.Backward | None:
+    """The last backward that has written gradients to parameters."""
+    sinks = (event for event in reversed(m.tape.events) if isinstance(event, tape.Backward))
+    return next((sink for sink in sinks if sink.sink != "autograd.grad"), None)
 
 
 def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
@@ -171,6 +184,8 @@ def grad(m: Machine, call: Call) -> Abstract:
     made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
     sinks = [_joined(m, made, call)] if len(made) > 1 and all(loss.requires_grad for loss in made) else made
     for loss in sinks:
+        if _may_have_a_graph(m, loss):
+            continue
         event = tape.Backward(
             at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss, sink="autograd.grad",
             inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,

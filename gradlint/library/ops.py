@@ -25,6 +25,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library import losses
+from gradlint.library.autograd import last_backward
 from gradlint.library.devices import goes_to, note_device, place
 from gradlint.library.effects import Effect, lookup
 from gradlint.tape import Cut, DType, Kind
@@ -548,8 +549,9 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     from gradlint.library import holdings
 
     holdings.reads_gradient(m, tensor, at)
-    if tensor.grad is None:
-        made = tensors.batch(m, "torch.Tensor.grad", at.node, at.frame)
+    last = last_backward(m)
+    if tensor.grad is None or _is_of_another(tensor.grad, last):
+        made = _gradient(m, tensor, last, at)
         made.node.flags |= {"gradient"}
         made.node.parameter = tensor.node.parameter
         made.node.name = f"{tensor.node.title}.grad"
@@ -562,6 +564,21 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
             )
         )
     return tensor.grad
+
+
+def _gradient(m: Machine, tensor: Tensor, last: tape.Backward | None, at: Call) -> Tensor:
+    if last is None or not last.create_graph or not tensor.node.requires_grad:
+        return tensors.batch(m, "torch.Tensor.grad", at.node, at.frame)
+    made = tensors.value(m, "torch.Tensor.grad", Kind.OPERATION, (last.value, tensor.node), at.node, at.frame)
+    made.requires_grad, made.assumed = True, last.value.assumed  # in whatever grad mode it is read
+    return Tensor(made)
+
+
+def _is_of_another(gradient: Abstract, last: tape.Backward | None) -> bool:
+    """Whether a gradient with a graph is that of an earlier backward."""
+    if not isinstance(gradient, Tensor) or gradient.node.op != "torch.Tensor.grad" or not gradient.node.inputs:
+        return False
+    return last is not None and gradient.node.inputs[0] is not last.value
 
 
 @method("torch.Tensor", "__set_grad__")

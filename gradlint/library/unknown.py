@@ -13,6 +13,7 @@ from gradlint.interpret.registry import find_method, guesses, method
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Tensor, Unknown
 from gradlint.library.devices import place
 from gradlint.library.effects import lookup
+from gradlint.tape import Kind
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -115,10 +116,17 @@ def backward(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`loss.backward()`; with an argument, an engine's or accelerator's `backward(loss)`."""
     from gradlint.library import autograd
 
-    if call.args and unknown.symbol not in m.tensors:
+    if call.args and unknown.symbol not in m.tensors and not _is_made_of_tensors(m, unknown):
         return autograd.backward(m, call.args[0], call)
     tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
     return m.call(m.attribute(tensor, "backward", call), call)
+
+
+def _is_made_of_tensors(m: Machine, unknown: Unknown) -> bool:
+    """Whether it is what something unknown makes of a tensor: no engine, and `backward` takes its gradient."""
+    made = m.nodes.get(unknown.symbol)
+    own = (Kind.PARAMETER, Kind.UNKNOWN)
+    return made is not None and made.op == "call" and any(source.kind not in own for source in made.inputs)
 
 
 @method(
