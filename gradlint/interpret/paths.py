@@ -150,6 +150,7 @@ class Oracle:
         self.taken: dict[Choice, bool] = {}
         self.visits: dict[Site, int] = {}
         self.decisions: list[tape.Decision] = []
+        self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
 
     def decide(self, site: Site, test: Test, default: bool, source: Callable[[], str]) -> tuple[bool, bool]:
         """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it."""
@@ -157,7 +158,7 @@ class Oracle:
         if known is not None:
             return known, False
         if site not in self.visited:
-            self.visited[site] = Visited(default, of_training(source()))
+            self.visited[site] = Visited(default, not self.prepares and of_training(source()))
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)

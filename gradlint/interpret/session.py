@@ -333,10 +333,12 @@ def _object(m: Machine, cls: Class, call: Call) -> Abstract:
     instance = Instance(cls, at=call.frame.span(call.node))
     calls.prepare(m, instance)
     depth = len(m.running)
+    m.oracle.prepares = True
     try:
         calls.initialise(m, instance, Call(cls.name, [], {}, call.node, call.frame, open=True))
     except Raised:
         del m.running[depth:]
+    m.oracle.prepares = False
     return instance
 
 
