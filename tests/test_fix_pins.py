@@ -88,3 +88,15 @@ def test_mixed_precision_is_written_for_the_oldest_torch(
     for old, new in changes:
         expected = expected.replace(old, new)
     assert (tmp_path / "train.py").read_text() == expected
+
+
+def test_a_name_that_stands_for_a_fallback_too_is_left_alone(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fallback = "else:\n    def autocast(enabled=True):\n        return torch.no_grad()\n"
+    imported = "from torch.cuda.amp import autocast\n"
+    text = TRAIN.replace(imported, f"if torch.rand(1) < 2:\n    {imported}{fallback}")
+    (tmp_path / "train.py").write_text(text)
+    run("check", "--fix", "--select", "GL402", "--no-cache", "train.py")
+    assert (tmp_path / "train.py").read_text() == text.replace(*NEW_SCALER)

@@ -225,11 +225,26 @@ def _imported_anew(name: str, source: FixSource) -> tuple[Edit, ...]:
         match statement:
             case ast.ImportFrom(module="torch.cuda.amp" | "torch.cpu.amp" as module, names=names, level=0):
                 bound = {alias.asname or alias.name: alias.name for alias in names}
+                if name in bound and _is_bound_twice(bound, statement, source):
+                    raise NoFixError("the name stands for a fallback, too")
                 if name in bound and all(each in (*_NEW, "custom_fwd", "custom_bwd") for each in bound.values()):
                     device, home = module.split(".")[1], _home(bound.values(), source)
                     edits = [source.rewrite(statement, source.text(statement).replace(module, home, 1))]
                     return (*edits, *_uses(bound, device, source))
     raise NoFixError("no import of it alone")
+
+
+def _is_bound_twice(bound: dict[str, str], statement: ast.stmt, source: FixSource) -> bool:
+    """Whether one of these names is bound by something else than this import, too."""
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                if name in bound:
+                    return True
+            case ast.ImportFrom(names=names) if node is not statement:
+                if any((alias.asname or alias.name) in bound for alias in names):
+                    return True
+    return False
 
 
 def _uses(bound: dict[str, str], device: str, source: FixSource) -> Iterator[Edit]:
