@@ -237,6 +237,7 @@ class Decision:
     at: Span
     loop: int | None = None  # the innermost loop around it
     round: int = 0
+    about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

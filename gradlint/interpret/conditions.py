@@ -22,6 +22,7 @@ from gradlint.interpret.values import (
     Object,
     Package,
     Sequence,
+    Symbol,
     Tensor,
     Test,
     Unknown,
@@ -100,10 +101,21 @@ def decide(
         while text.startswith("not ") and " and " not in text and " or " not in text:
             text, holds = text[4:], not holds
         decision = tape.Decision(
-            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0
+            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, _about(m, test)
         )
         m.oracle.decisions.append(decision)
     return answer
+
+
+def _about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
+    """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
+    asked: set[Symbol] = set()
+    for symbol in (test.subject, test.operand):
+        while isinstance(symbol, Symbol) and symbol not in asked:
+            asked.add(symbol)
+            symbol = symbol.source
+    named = (key for key, symbol in m.symbols.values() if symbol in asked or symbol.asked in asked)
+    return tuple(key for key in named if isinstance(key, tape.Value))
 
 
 def boolean(m: Machine, test: Test, text: str) -> Abstract:
@@ -208,12 +220,20 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
 
 
 def window(m: Machine, unknown: Unknown) -> Const:
-    """Takes an unknown number of rounds to be small, and the loop to leave a remainder."""
-    number = concretise(m, unknown, SMALL)
-    if unknown.symbol not in m.state.get("lengths", ()):
+    """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to leave a remainder."""
+    known = _default(m, unknown)
+    number = concretise(m, unknown, known or SMALL)
+    if not known and unknown.symbol not in m.state.get("lengths", ()):
         m.session.guess(m.loops[-1])
     m.session.counted(m, int(number.value))
     return number
+
+
+def _default(m: Machine, unknown: Unknown) -> int:
+    """The default of a command-line flag that is more than one, and few enough to be run to."""
+    _, default = m.state.get("options", {}).get(unknown.symbol) or (None, None)
+    known = default.value if isinstance(default, Const) and type(default.value) is int else 0
+    return known if 1 < known <= MOST_COUNTED else 0
 
 
 def is_length(m: Machine, unknown: Unknown) -> bool:

@@ -24,17 +24,18 @@ class Abstract:
 class Symbol:
     """The identity of something unknown. What is derived from one symbol in one way is one symbol: `args.lr`."""
 
-    __slots__ = ("derived", "text", "twin")
+    __slots__ = ("derived", "source", "text", "twin")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, source: Symbol | None = None) -> None:
         self.text = text
+        self.source = source  # what this was derived from
         self.derived: dict[object, Symbol] = {}
         self.twin: Symbol | None = None  # of a result: what the same call with the same arguments is taken to say
 
     def derive(self, key: object, text: str) -> Symbol:
         symbol = self.derived.get(key)
         if symbol is None:
-            symbol = self.derived[key] = Symbol(text)
+            symbol = self.derived[key] = Symbol(text, self)
             if self.twin is not None:
                 symbol.twin = self.twin.derive(key, text)
         return symbol

@@ -87,9 +87,10 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value, ancestors
+from gradlint_rules.computed import losses, used
 from gradlint_rules.held import overlap
 from gradlint_rules.overwritten import is_step
-from gradlint_rules.starved import is_cut, place
+from gradlint_rules.starved import is_bypassed, is_cut, place
 from gradlint_rules.uncut import mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
 
@@ -112,6 +113,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     if not all(tape.complete for tape in paths):
         return
     reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
+    reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
     by_place: dict[Span, list[_Blocked]] = {}
     for tape in paths:
         for blocked in _blocked(tape):
@@ -119,6 +121,12 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
                 by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
+
+
+def _unused(paths: Sequence[Tape]) -> Iterator[Value]:
+    """The losses that nothing back-propagates: what they would train is told by `unused-loss`."""
+    followed = {fact.at for tape in paths for fact in used(tape)}
+    return (loss for tape in paths for fact, loss in losses(tape) if fact.at not in followed)
 
 
 def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
@@ -156,6 +164,7 @@ def _blocked(tape: Tape) -> Iterator[_Blocked]:
                 or optimizer is None
                 or (id(obstacle), id(parameter)) in seen
                 or _is_written(leaf, tape)
+                or is_bypassed(obstacle, tape)
             ):
                 continue
             seen.add((id(obstacle), id(parameter)))

@@ -84,6 +84,7 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.starved import is_bypassed
 from gradlint_rules.uncut import straight_through, unsafe
 from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sink, when
 
@@ -97,7 +98,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for sink in arrivals(paths):
         blocked = [(arrival, value) for arrival in sink if (value := _obstacle(arrival.loss)) is not None]
         for arrival, value in blocked:
-            if value.at not in told:
+            if value.at not in told and not is_bypassed(value, arrival.tape):
                 told.add(value.at)
                 rivals = [rival for rival in sink if all(rival is not other for other, _ in blocked)]
                 yield _report(arrival, value, rivals)

@@ -73,26 +73,23 @@ from gradlint.tape import (
     Backward,
     Fact,
     Kind,
-    ModuleCall,
     Optimizer,
     OptimizerStep,
     Parameter,
     Tape,
     TrainMode,
     Value,
-    ancestors,
     graph,
 )  # fmt: skip
+from gradlint_rules.computed import losses, used
 from gradlint_rules.held import identities, overlap, reached
 from gradlint_rules.words import calls, listed, places, to_sink
 
 SEVERITY = Severity.WARNING
-FACT = "loss"
 _HELP = "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for the log."
 _MEASURES = re.compile(
     r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
 )
-_LOGGING = re.compile(r"log|print|write|record|track|append|scalar|update|wandb|meter|metric|report|display|postfix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +105,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
     if not all(tape.complete for tape in paths):
         return
-    used = {fact.at for tape in paths for fact in _used(tape)}
+    needed = {fact.at for tape in paths for fact in used(tape)}
     trained = [parameter for tape in paths for sink in tape.backwards() for parameter in reached(sink)]
     told: set[Span] = set()
     for tape in paths:
-        for unused in _unused(tape, used):
+        for unused in _unused(tape, needed):
             only = _trained_by_it_alone(unused, tape, trained)
             if unused.fact.at not in told and (only or _is_forgotten(unused)):
                 told.add(unused.fact.at)
@@ -127,41 +124,15 @@ def _report(unused: _Unused, only: Sequence[str]) -> Report:
     return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, unused.sink.stack), to_sink(unused.sink)))
 
 
-def _losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == FACT and event.value is not None:
-            yield event, event.value
-
-
-def _used(tape: Tape) -> Iterator[Fact]:
-    """The losses that some backward needs, by a gradient or as a number, or that go where they cannot be followed."""
-    needed = {id(value) for sink in tape.backwards() for value in ancestors(sink.value)}
-    given = {id(source) for call in _foreign(tape) for source in ancestors(call)}
-    return (fact for fact, value in _losses(tape) if id(value) in needed or id(value) in given)
-
-
-def _foreign(tape: Tape) -> Iterator[Value]:
-    """What unknown functions gave that are not for logging, and what lies under keys that are not known."""
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == "put-away" and event.value is not None:
-            yield event.value
-        if isinstance(event, ModuleCall) and event.result is not None and not _is_logging(event):
-            yield event.result
-
-
-def _is_logging(call: ModuleCall) -> bool:
-    return call.result is None or call.result.op != "call" or bool(_LOGGING.search(call.module.path.lower()))
-
-
-def _unused(tape: Tape, used: set[Span]) -> Iterator[_Unused]:
+def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
     """The losses of training steps that are used on no path; of one within another, the outer one."""
     modes = {event.order: event.training for event in tape.events if isinstance(event, TrainMode)}
     found: list[_Unused] = []
     sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
-    for fact, value in _losses(tape):
+    for fact, value in losses(tape):
         training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
         beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
-        if fact.at not in used and training is not False and beside is not None and _steps_after(tape, beside):
+        if fact.at not in needed and training is not False and beside is not None and _steps_after(tape, beside):
             found.append(_Unused(fact, value, beside))
     for unused in found:
         inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)

@@ -74,7 +74,10 @@ from gradlint_rules.words import backward, places
 SEVERITY = Severity.WARNING
 _HELP = "Divide the loss by the number of micro-batches in the window before its backward."
 _INDIFFERENT = ("Adam", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam", "Adafactor", "Lion", "Rprop", "LAMB")
-_PARTS = re.compile(r"micro|accum|\.chunk\(|\.split\(|torch\.(chunk|split|tensor_split)\(|sub_?batch|mini_?batches")
+_PARTS = re.compile(
+    r"(?i)micro|accum|grad_?acc|(?<![a-z])acc(?![a-z])|\.chunk\(|\.split\("
+    r"|torch\.(chunk|split|tensor_split)\(|sub_?batch|mini_?batches"
+)
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:

@@ -1,10 +1,11 @@
 """# missing-step (GL511)
 
-A loop runs backward and clears the gradients, but nothing steps.
+A loop runs backward and clears the gradients, but nothing steps; or it steps, and nothing is back-propagated.
 
 ## What it does
 Reports the backward in a loop that clears the gradients of an optimizer in every round and never uses them, on no path;
-or the `loss.backward` that is written without parentheses.
+or the `loss.backward` that is written without parentheses. Where a program has no backward at all, reports the step of
+an optimizer whose parameters the loss before it would train.
 
 ## Why it matters
 The gradients are computed and thrown away: the model stays as it was initialised, and no error is raised.
@@ -40,7 +41,7 @@ for x in torch.randn(5, 8, 4):
 ## What it does not report
 - Gradients that are read, set or clipped, or whose parameters are updated by hand.
 - Gradients of inputs: adversarial examples, inversion, saliency.
-- A loss that is computed and never back-propagated: that is `unused-loss` (GL111).
+- A loss that is computed and never back-propagated beside one that is: that is `unused-loss` (GL111).
 - An optimizer that is handed to code that is not in view.
 
 ## Limits
@@ -54,9 +55,10 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, Event, Fact, InPlace, Kind, OptimizerStep, Tape, Value, ZeroGrad
+from gradlint.tape import Backward, Clip, Event, Fact, InPlace, Kind, OptimizerStep, Tape, Value, ZeroGrad, leaves
 from gradlint_rules.accounts import Account, accounts, key
-from gradlint_rules.training import stepped
+from gradlint_rules.computed import foreign, losses, used
+from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, places
 
@@ -88,6 +90,42 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
             if sink.at not in told:
                 told.add(sink.at)
                 yield _report(account, sink, clearing)
+    for step, loss in _unfed(paths):
+        if step.at not in told:
+            told.add(step.at)
+            yield _report_unfed(step, loss)
+
+
+def _unfed(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Fact]]:
+    """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
+    if not all(tape.complete for tape in paths) or any(True for tape in paths for _ in tape.backwards()):
+        return
+    if any(_is_named_alone(event) for tape in paths for event in tape.events):
+        return
+    followed = {fact.at for tape in paths for fact in used(tape)}
+    for tape in paths:
+        for step in tape.events:
+            if not isinstance(step, OptimizerStep) or step.closure:
+                continue
+            for fact, loss in losses(tape):
+                if fact.at not in followed and _is_for(tape, fact, loss, step):
+                    yield step, fact
+                    break
+
+
+def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
+    """Whether a loss of this round would train what the step holds, and no unknown code runs between the two."""
+    if not step.optimizer.complete or step.optimizer.escapes or fact.iteration != step.iteration:
+        return False
+    held = any(leaf.parameter is not None and step.optimizer.holds(leaf.parameter) for leaf in leaves(loss))
+    return held and fact.order < step.order and not any(fact.order < call.order < step.order for call in foreign(tape))
+
+
+def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
+    name = step.optimizer.name or step.optimizer.cls or "optimizer"
+    message = f"`{name}` steps, and nothing is ever back-propagated: it finds no gradient"
+    related = Related(loss.at, "the loss is computed here")
+    return Report(step.at, message, "Call `backward()` on the loss before the step.", places(step.at, related))
 
 
 def _hides_code(paths: Sequence[Tape]) -> bool:
@@ -150,5 +188,7 @@ def _report(account: Account, sink: Backward, clearing: ZeroGrad) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Steps."""
+    """Steps, or back-propagates the loss before the step."""
+    if any("computed here" in related.message for related in finding.related):
+        return unsafe("Back-propagate the loss", fed(finding, source))
     return unsafe("Step", stepped(finding, source))

@@ -156,7 +156,7 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
         return None
     if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
         return None  # the gradients of one model are given to the other by hand
-    parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.parameter is not None}
+    parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
     if any(optimizer.holds(leaf.parameter) for optimizer in optimizers for leaf in trained if leaf.parameter):
         return None
     first = min((event.order for event in tape.events if _makes(event, optimizers)), default=None)

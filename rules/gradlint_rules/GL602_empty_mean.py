@@ -47,12 +47,14 @@ for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
 ```
 
 ## What it does not report
-- Selections behind `if mask.any():`, and batches that are skipped when their loss is not finite.
+- Selections behind `if mask.any():` or `if len(x[mask]) > 0:`, whatever the count is called.
+- Batches that are skipped when their loss is not finite.
 - Sums divided by something that cannot be zero: `mask.sum().clamp(min=1)`, `mask.sum() + 1e-6`.
 - Means over everything, weighted by a mask.
 
 ## Limits
-Whether a mask can be empty is not computed from what it is made of.
+Whether a mask can be empty is not computed from what it is made of. A traced run does not show which branch guards a
+selection, so what it reports is a note.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, DType, Tape, Value, graph
+from gradlint.tape import Backward, Decision, DType, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -102,7 +104,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             for value, mask, is_ratio in _empty_means(sink.value):
                 if _is_guarded(tape, sink, value, mask):
                     continue
-                severity = _severity(sink, value, mask, is_ratio)
+                severity = Severity.NOTE if tape.traced else _severity(sink, value, mask, is_ratio)
                 if told.get(value.at, Severity.NOTE) <= severity and (
                     value.at not in told or told[value.at] < severity
                 ):
@@ -170,10 +172,24 @@ def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
     for decision in tape.decisions:
         if decision.loop is not None and around.get(decision.loop, decision.round) != decision.round:
             continue
-        if _FINITE.search(decision.text):
+        if _FINITE.search(decision.text) or _asks(decision, mask):
             return True
         if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", decision.text) for name in names if name):
             return True
+    return False
+
+
+def _asks(decision: Decision, mask: Value) -> bool:
+    """Whether a branch hangs on how much a mask selects: on what was counted from it, or on the selection."""
+    pending, seen = list(decision.about), {id(value) for value in decision.about}
+    for value in pending:
+        if value is mask:
+            return True
+        inner = value.inputs[1:] if bare(value.op) in _SELECTS else () if value.requires_grad else value.inputs
+        for source in inner:
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
     return False
 
 

@@ -151,6 +151,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
                 if found:
                     wiped += [Wiped(gradient.sink, event) for gradient in pending if not gradient.used]
                     pending = []
+                    given = given and not isinstance(event, ZeroGrad)  # what was read before it is no longer there
                 for gradient in pending:
                     gradient.doubtful = True
     made.left = [gradient.sink for gradient in pending if not gradient.used]

@@ -117,16 +117,20 @@ def _points(operation: Value, argument: Value) -> Iterator[float]:
     if is_positive(argument):
         return
     points = _singular(operation)
-    if passes_relu(argument) and not _has_trained_numerator(operation):
+    if passes_relu(argument) and not _has_trained_numerator(operation, argument):
         points = tuple(point for point in points if point > 0)
     if points == _ROOTS and is_never_negative(argument):
         points = _ZERO
     yield from points
 
 
-def _has_trained_numerator(operation: Value) -> bool:
+def _has_trained_numerator(operation: Value, divisor: Value) -> bool:
+    """Whether a gradient comes back to what is divided, and no ReLU that is zero with the divisor stops it."""
     numerator = operation.argument(0)
-    return bare(operation.op) in _DIVISIONS and isinstance(numerator, Value) and numerator.requires_grad
+    if bare(operation.op) not in _DIVISIONS or not isinstance(numerator, Value) or not numerator.requires_grad:
+        return False
+    zeros = {key(part) for part in zero_with(divisor)}
+    return not (passes_relu(numerator) and all(key(part) in zeros for part in zero_with(numerator)))
 
 
 def _singular(operation: Value) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Cut, Decision, Kind, Optimizer, OptimizerStep, Tape, Value, ZeroGrad, ancestors, leaves
+from gradlint.tape import Cut, Decision, Fact, Kind, Optimizer, OptimizerStep, Tape, Value, ZeroGrad, ancestors, leaves
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
@@ -90,7 +90,7 @@ def starved(paths: Sequence[Tape], why: Why) -> Iterator[Starved]:
         if why is Why.CONSTANT and _is_always_cut(blamed):
             continue
         for found in _at_sink(blamed, why):
-            if found.at not in told:
+            if found.at not in told and not is_bypassed(found.culprit, found.arrival.tape):
                 told.add(found.at)
                 yield found
 
@@ -155,6 +155,13 @@ def is_cut(value: Value) -> bool:
     if value.requires_grad or value.cut in (None, Cut.CONSTANT):
         return False
     return value.cut is Cut.FROZEN or any(source.requires_grad for source in value.inputs)
+
+
+def is_bypassed(cut: Value, tape: Tape) -> bool:
+    """Whether it lies in the `forward` of a Function that was called without `apply`, which is GL804."""
+    facts = (event for event in tape.events if isinstance(event, Fact) and event.what == "function-not-applied")
+    called = {fact.at for fact in facts}
+    return bool(called) and any(at in called for at in cut.stack)
 
 
 def is_meant(cut: Value) -> bool:

@@ -237,6 +237,14 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return (source.after(backward, f"{receiver(call, source)}.step()"),)
 
 
+def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """A backward of the loss before the step, where both stand in one block and the loss has a name."""
+    step, loss = source.statement(finding.at), source.statement_on(related_line(finding, "computed here"))
+    if loss not in source.block(step) or not isinstance(loss, ast.Assign) or not isinstance(loss.targets[0], ast.Name):
+        raise NoFixError("the loss has no name where the step is")
+    return (source.before(step, f"{loss.targets[0].id}.backward()"),)
+
+
 def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """Two losses back-propagated as their sum; where something comes in between, the first keeps its graph."""
     second = source.statement(finding.at)
