@@ -203,7 +203,7 @@ def explore(run: Callable[[Oracle], tape.Tape], budget: int = BUDGET) -> Iterato
         shown.add(what)
         for site, _ in oracle.taken:
             if len(visited[site].sides) < 2:
-                pending.add(_turned(oracle, site), of_training=visited[site].of_training)
+                pending.add(_turned(oracle, site), turns=site)
 
 
 class _Pending:
@@ -211,13 +211,15 @@ class _Pending:
 
     def __init__(self, visited: dict[Site, Visited]) -> None:
         self.visited = visited
-        self._queue: list[tuple[bool, int, Plan]] = []
+        self._queue: list[tuple[bool, int, Plan, Site | None]] = []
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._combined: set[frozenset[Site]] = set()
 
-    def add(self, plan: Plan, *, of_training: bool = True) -> None:
-        heapq.heappush(self._queue, (not of_training, next(self._number), plan))
+    def add(self, plan: Plan, *, turns: Site | None = None) -> None:
+        """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken."""
+        of_training = turns is None or self.visited[turns].of_training
+        heapq.heappush(self._queue, (not of_training, next(self._number), plan, turns))
 
     def next(self, *, only_of_training: bool) -> Plan | None:
         """The plan to run next; None where nothing is left that is worth it."""
@@ -226,8 +228,9 @@ class _Pending:
                 self._combine()
             if not self._queue or (only_of_training and self._queue[0][0]):
                 return None
-            plan = heapq.heappop(self._queue)[-1]
-            if plan not in self._tried:
+            *_, plan, turns = heapq.heappop(self._queue)
+            taken = turns is not None and len(self.visited[turns].sides) == 2
+            if not taken and plan not in self._tried:
                 self._tried.add(plan)
                 return plan
 
