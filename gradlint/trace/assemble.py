@@ -65,6 +65,7 @@ class Assembler:
         self._held: dict[int, tape.Value] = {}
         self._modules: dict[tuple[str, ...], tape.Module] = {}
         self._steppers: dict[int, Any] = {}
+        self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
         self._gates: dict[source.Loop, dict[source.Branch, tuple[Span, ...]]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
@@ -267,6 +268,7 @@ class Assembler:
         if note.facts.get("broken") is False:
             symptom = "this backward failed on a tensor that was overwritten, and which one was not seen"
             self.session.blind[f"{at(note.place)}: {symptom}"] = None
+        self._emptied.clear()
         values = [self.value(op) for op in ops]
         loss = values[0] if len(values) == 1 else _joined(values, at(note.place), len(self.tape.events))
         for value in values:
@@ -282,6 +284,8 @@ class Assembler:
     def _on_zero(self, note: Note) -> Iterator[tape.Event]:
         stepper = note.facts["stepper"]
         optimizer = None if stepper is None else self.optimizer(stepper)
+        if stepper is not None:
+            self._emptied.add(id(stepper))
         cleared = [self.held(held) for held in note.facts["held"]] if optimizer is None else optimizer.parameters
         yield tape.ZeroGrad(at=NOWHERE, optimizer=optimizer, parameters=tuple(cleared))
 
@@ -301,7 +305,16 @@ class Assembler:
             self._taken.setdefault(loop, set()).add(branch)
         event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
         self._overwrite(note)
+        yield from self._given(note)
         yield event
+
+    def _given(self, note: Note) -> Iterator[tape.Event]:
+        """Gradients that are there after a clearing without any backward: `parameter.grad = …`, which nothing shows."""
+        stepper: Stepper = note.facts["stepper"]
+        if id(stepper) in self._emptied:
+            found = [each for index, each in enumerate(stepper.held) if index not in note.facts["starved"]]
+            if found:
+                yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(found[0]))
 
     def _overwrite(self, note: Note) -> None:
         """A step writes the parameters: those that a failing backward found changed show it."""
