@@ -1,6 +1,5 @@
 """Results kept from run to run: never others than without, and never in the way."""
 
-import functools
 import os
 import pathlib
 import subprocess
@@ -207,9 +206,12 @@ def test_runs_at_the_same_time_share_a_cache_and_say_the_same(folder: pathlib.Pa
     for number in range(6):
         (folder / f"train{number}.py").write_text(TRAIN)
     command = [sys.executable, "-m", "gradlint", "check", "--jobs", "1", "--output-format", "concise", "."]
-    start = functools.partial(
-        subprocess.Popen, command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
-    )
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+
     for _ in range(2):  # the first ones make the cache, the second ones read it
         running = [start() for _ in range(4)]
         said = {(*process.communicate(), process.returncode) for process in running}
