@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from gradlint.dataclass import dataclass
 from gradlint.source.parse import Source
@@ -66,16 +67,19 @@ class _Definition:
         return self.path[-2] if self.path[-1] == "__init__" and len(self.path) > 1 else self.path[-1]
 
 
-def is_script(tree: ast.Module) -> bool:
-    """Whether running the file does something: a main guard, or calls and loops at its top."""
-    for statement in tree.body:
-        if isinstance(statement, ast.For | ast.While | ast.With):
-            return True
-        if isinstance(statement, ast.If) and "__name__" in ast.dump(statement.test):
-            return True
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            return True
-    return False
+def is_script(tree: ast.Module, path: Path) -> bool:
+    """Whether running the file does something: a main guard, or calls and loops at its top.
+
+    A module of a package is imported: what it does at its top, without a guard, registers something.
+    """
+    if any(isinstance(each, ast.If) and "__name__" in ast.dump(each.test) for each in tree.body):
+        return True
+    return not (path.parent / "__init__.py").is_file() and any(map(_acts, tree.body))
+
+
+def _acts(statement: ast.stmt) -> bool:
+    calls = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    return calls or isinstance(statement, ast.For | ast.While | ast.With)
 
 
 def entries(source: Source) -> list[Entry]:
@@ -83,7 +87,7 @@ def entries(source: Source) -> list[Entry]:
     tree = source.tree
     definitions = list(_definitions(source, tree.body, ())) if _WORDS.search(source.text) else []
     reaching = _reaching(definitions)
-    found = [Entry((), 1)] if is_script(tree) else []
+    found = [Entry((), 1)] if is_script(tree, Path(source.path)) else []
     called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
