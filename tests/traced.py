@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,6 +180,9 @@ def _become(folder: str, words: list[str], files: list[str]) -> None:
         traceback.print_exc()
         code = 1
     finally:
+        for thread in threading.enumerate():  # as Python does before it leaves
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -33,7 +33,7 @@ class _Trees(dict[pathlib.Path, ast.Module | None]):
 
 def _is_script(path: pathlib.Path, trees: _Trees) -> bool:
     tree = trees[path.resolve()]
-    return tree is not None and is_script(tree, path)
+    return tree is not None and is_script(tree)
 
 
 def _reached(path: pathlib.Path, trees: _Trees) -> set[pathlib.Path]:

@@ -67,14 +67,21 @@ class _Definition:
         return self.path[-2] if self.path[-1] == "__init__" and len(self.path) > 1 else self.path[-1]
 
 
-def is_script(tree: ast.Module, path: Path) -> bool:
-    """Whether running the file does something: a main guard, or calls and loops at its top.
+def is_script(tree: ast.Module) -> bool:
+    """Whether running the file does something: a main guard, or calls and loops at its top."""
+    return _is_guarded(tree) or any(map(_acts, tree.body))
 
-    A module of a package is imported: what it does at its top, without a guard, registers something.
-    """
-    if any(isinstance(each, ast.If) and "__name__" in ast.dump(each.test) for each in tree.body):
+
+def _is_entered(source: Source) -> bool:
+    """Whether a file is run from its top; what a module of a package does there, without training, registers it."""
+    if _is_guarded(source.tree):
         return True
-    return not (path.parent / "__init__.py").is_file() and any(map(_acts, tree.body))
+    in_package = (Path(source.path).parent / "__init__.py").is_file()
+    return is_script(source.tree) and not (in_package and _WORDS.search(source.text) is None)
+
+
+def _is_guarded(tree: ast.Module) -> bool:
+    return any(isinstance(each, ast.If) and "__name__" in ast.dump(each.test) for each in tree.body)
 
 
 def _acts(statement: ast.stmt) -> bool:
@@ -87,7 +94,7 @@ def entries(source: Source) -> list[Entry]:
     tree = source.tree
     definitions = list(_definitions(source, tree.body, ())) if _WORDS.search(source.text) else []
     reaching = _reaching(definitions)
-    found = [Entry((), 1)] if is_script(tree, Path(source.path)) else []
+    found = [Entry((), 1)] if _is_entered(source) else []
     called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
