@@ -43,6 +43,8 @@ SHAPES = {
         "loss = logits.mean()\nloss.requires_grad_(True)",
         "loss = torch.full((), 0.0)\nfor i in range(3):\n    loss = loss + logits[:, i].mean()",
         "h = logits * 2\nh += 1\nloss = h.mean()",
+        "p = logits.detach().clone().requires_grad_(True)\np.square().mean().backward()\n"
+        "if x.sum() > 1e9:\n    raise ValueError\nprint(p.grad.norm())\nloss = logits.mean()",
         "h = logits.tanh().clone()\nh.mul_(2)\nloss = h.mean()",
         "h = logits + 1\nF.relu_(h)\nloss = h.mean()",
         "g = logits + logits\nlogits.zero_()\nloss = g.mean()",

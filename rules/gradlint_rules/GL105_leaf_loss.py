@@ -76,10 +76,11 @@ _HELP = "Remove it and mend the cut: a loss computed from the model without a cu
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every re-leafing that leaves a loss with no other source of gradient."""
     told: set[Span] = set()
+    read = _read(paths)
     for sink in arrivals(paths):
         made = [(arrival, *found) for arrival in sink if (found := _made_leaf(arrival)) is not None]
         for arrival, leaf, cut in made:
-            if leaf.at not in told:
+            if leaf.at not in told and leaf.at not in read:
                 told.add(leaf.at)
                 rivals = [rival for rival in sink if all(rival is not other for other, _, _ in made)]
                 yield _report(arrival, leaf, cut, rivals)
@@ -128,10 +129,13 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
     """Whether the gradient of this leaf is what the program is after."""
     if any(leaf is wanted for wanted in arrival.sink.inputs or ()):
         return True
-    if any(held is leaf for optimizer in arrival.tape.optimizers() for held in optimizer.parameters):
-        return True
-    reads = (event for event in arrival.tape.events if isinstance(event, Clip))
-    return any(leaf is read for event in reads for read in event.parameters)
+    return any(held is leaf for optimizer in arrival.tape.optimizers() for held in optimizer.parameters)
+
+
+def _read(paths: Sequence[Tape]) -> set[Span]:
+    """Where the leaves are made whose gradient the program reads, on this path or on one that goes on for longer."""
+    reads = (event for tape in paths for event in tape.events if isinstance(event, Clip))
+    return {value.at for event in reads for value in event.parameters if value.kind is Kind.LEAF}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
