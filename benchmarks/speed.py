@@ -9,6 +9,7 @@ What is not installed is left out.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import resource
 import shutil
@@ -28,8 +29,8 @@ import libcst
 for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
     try:
         libcst.parse_module(path.read_bytes())
-    except Exception:
-        pass
+    except (libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError) as error:
+        print(path, type(error).__name__)
 """
 
 
@@ -82,8 +83,9 @@ def commands(target: Path, cache: Path) -> dict[str, list[str]]:
     found = {
         "gradlint, cold": [*gradlint, "--no-cache"],
         "gradlint, warm": [*gradlint, "--cache-dir", str(cache)],
-        "libcst.parse_module": [sys.executable, "-c", PARSES, str(target)],
     }
+    if importlib.util.find_spec("libcst"):
+        found["libcst.parse_module"] = [sys.executable, "-c", PARSES, str(target)]
     beside = {
         "torch-preflight": ["torch-preflight", "check", str(target)],
         "torchfix": ["torchfix", "--select", "ALL", str(target)],
