@@ -55,7 +55,7 @@ class Editor:
         self.news.set()
 
     def uri(self, name: str) -> str:
-        return name if name.startswith("untitled:") else (self.folder / name).as_uri()
+        return name if ":" in name else (self.folder / name).as_uri()
 
     def open(self, name: str, text: str, language: str = "python") -> None:
         self.versions[name] = 1

@@ -266,6 +266,25 @@ def test_what_was_never_saved_is_checked_and_what_is_not_python_is_not(play: Pla
     play(scenario)
 
 
+@pytest.mark.parametrize("name", ["notes.md", "git:/old/train.py?%7B%7D", "vscode-notebook-cell:/work/notes.ipynb#W0"])
+def test_what_is_not_checked_is_of_no_account_beside_what_is(play: Play, name: str) -> None:
+    async def scenario(at: Editor) -> None:
+        at.open("train.py", CONSTANT)
+        assert await at.codes("train.py") == ["GL101"]
+        at.open(name, CONSTANT, language="markdown" if name.endswith(".md") else "python")
+        at.change(name, CONSTANT + "\n")
+        assert await at.hover(name, 0, 0) is None
+        assert await at.actions(name, EVERYWHERE) == []
+        at.save(name)
+        at.close(name)
+        at.change("train.py", CONSTANT.replace("zeros", "ones"))
+        assert await at.codes("train.py") == ["GL101"]
+        assert at.uri(name) not in at.shown
+        assert at.messages == []
+
+    play(scenario)
+
+
 def test_a_program_that_nests_too_deeply_costs_the_server_nothing(play: Play) -> None:
     async def scenario(at: Editor) -> None:
         at.open("deep.py", "import torch\nloss = " + "-" * 50_000 + "torch.zeros(())\nloss.backward()\n")

@@ -55,6 +55,8 @@ class Server(LanguageServer):
 
     def changed(self, uri: str) -> None:
         """A document has a new text: it is checked, and so are those in whose checks something was found in it."""
+        if uri not in self.names:
+            return  # no Python file, or none on disk: Markdown, `git:`, a cell of a notebook
         for each in self.names:
             if each == uri or (each in self.views and self.views[each].speaks_of(self.names[uri])):
                 self.check(each, DEBOUNCE)
