@@ -118,17 +118,10 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
     return call_unknown(m, m.session.library_symbol(call.name), call)
 
 
-def call_method(m: Machine, receiver: Abstract, cls: str, name: str, call: Call) -> Abstract | None:
-    """A method of a library class, or None where the model has none of that name."""
-    handler = find_method(cls, name)
-    return None if handler is None else handler(m, receiver, call)
-
-
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     if function.data and function.origin is None and function.type != "module":
-        known = m.overrides.get((function.symbol, "call"))
-        return known or Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+        return Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
     return call_unknown(m, function.symbol, call)
 
 

@@ -122,7 +122,8 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
         if length > most:
             most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) else most
-            known = [*known[: most - 1], known[-1]]  # type: ignore[assignment]
+            last = known[-1] if m.session.is_like(length, length) else known[most - 1]
+            known = [*known[: most - 1], last]  # type: ignore[assignment]
         for number in known:
             if visit(Const(number)):
                 return

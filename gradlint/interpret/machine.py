@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradlint import tape
@@ -84,7 +84,6 @@ class Frame:
     is_class: bool = False
     on_yield: Callable[[Abstract], Abstract] | None = None
     wanted: int = 0  # of a generator: how many values the loop over it would take
-    contexts: list[Any] = field(default_factory=list)
 
     def span(self, node: ir.Node) -> Span:
         return self.code.span(node.at)

@@ -176,7 +176,7 @@ class Oracle:
 
 
 def of_training(source: str) -> bool:
-    """Whether what hangs on a branch is worth taking first; decides on the order of paths alone."""
+    """Whether what hangs on a branch is worth taking first, and still after paths that showed nothing new."""
     return _OF_TRAINING.search(source) is not None
 
 
@@ -184,8 +184,10 @@ class Restart(Exception):
     """The run learned something that changes how the entry is to be run: start again."""
 
 
-def explore(run: Callable[[Oracle], tape.Tape], budget: int = BUDGET) -> Iterator[tape.Tape]:
-    """Runs the entry along its paths, within the budget."""
+def explore(
+    run: Callable[[Oracle], tape.Tape], cut_short: Callable[[], None], budget: int = BUDGET
+) -> Iterator[tape.Tape]:
+    """Runs the entry along its paths; `cut_short` is told where the budget leaves some that are worth it."""
     visited: dict[Site, Visited] = {}
     pending = _Pending(visited)
     pending.add(frozenset())
@@ -204,6 +206,8 @@ def explore(run: Callable[[Oracle], tape.Tape], budget: int = BUDGET) -> Iterato
         for site, _ in oracle.taken:
             if len(visited[site].sides) < 2:
                 pending.add(_turned(oracle, site), turns=site)
+    if pending.next(only_of_training=quiet >= QUIET) is not None:
+        cut_short()
 
 
 class _Pending:

@@ -23,7 +23,6 @@ from gradlint.program.modules import Program
 _TRAINS = frozenset(
     ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
 )
-_LOOPS_OVER_TRAINING = ("train", "fit", "epoch", "eval", "valid", "test", "run")
 MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so often
 LARGEST = 8  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
@@ -82,17 +81,11 @@ class Session:
         return Unknown(symbol, data=any(word in name for word in _LOADERS))
 
     def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
-        if parameter.annotation is None:
-            return None
-        if isinstance(parameter.annotation, ir.Literal):
+        if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
             return None
         annotation = m.evaluate(parameter.annotation, function.scope)
-        if isinstance(annotation, Lib):
-            maker = TYPES.get(annotation.name)
-            return maker(m, symbol, function, parameter) if maker is not None else None
-        if isinstance(annotation, Class) and not annotation.has_unknown_base and annotation.dataclass:
-            return None
-        return None
+        maker = TYPES.get(annotation.name) if isinstance(annotation, Lib) else None
+        return maker(m, symbol, function, parameter) if maker is not None else None
 
     # names
 
@@ -141,12 +134,15 @@ class Session:
         self.has_shown = True
         if length <= self.batches:
             return length
-        windows = [(modulus, modulus) for modulus in self._moduli]
-        windows += [(modulus, small) for modulus, small in self.shrunk.items() if small == conditions.SMALL]
-        for rounds in range(self.batches, 2 * MOST_BATCHES):
-            if all((rounds % small == 0) == (length % modulus == 0) for modulus, small in windows):
-                return rounds
-        return self.batches
+        return next(
+            (rounds for rounds in range(self.batches, 2 * MOST_BATCHES) if self.is_like(rounds, length)), self.batches
+        )
+
+    def is_like(self, rounds: int, length: int) -> bool:
+        """Whether so many rounds, with counters as they are taken to be, leave the remainders of so many as written."""
+        windows = [(modulus, small) for modulus, small in self.shrunk.items() if small == conditions.SMALL]
+        windows += [(modulus, modulus) for modulus in self._moduli - {small for _, small in windows}]
+        return all((rounds % small == 0) == (length % modulus == 0) for modulus, small in windows)
 
     def trains(self, m: Machine) -> bool:
         """Whether the innermost loop is one that must not run over many rounds."""
@@ -263,10 +259,15 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         machine.tape.decisions = tuple(oracle.decisions)
         return machine.tape
 
-    for made in paths.explore(run):
+    def cut_short() -> None:
+        source = program.source(path)
+        if source is not None:
+            session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
+
+    for made in paths.explore(run, cut_short):
         yield made
         if session.steps > MOST_STEPS:
-            session.gaps.add(Gap("paths", made.events[-1].at, entry.name))
+            cut_short()
             return
 
 

@@ -8,7 +8,7 @@ from gradlint import tape
 from gradlint.interpret import conditions, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, binary, hashable, item, lookup_name
 from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
-from gradlint.interpret.registry import canonical, find_attribute, find_method, tell
+from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -408,7 +408,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
         loop.node = node
         while loop.round < loop.rounds:
             value = m.evaluate(node.test, frame)
-            known = conditions.known_truth(value)
+            known = conditions.truth(m, value)
             if known is False:
                 loop.ends()
                 return m.execute(node.otherwise, frame)
@@ -546,7 +546,7 @@ def _catches(m: Machine, types: Abstract, value: Abstract) -> bool:
     if isinstance(value, Instance):
         return types in value.cls.lineage()
     if isinstance(value, Object) and isinstance(types, Lib):
-        return value.cls == types.name
+        return is_a(value.cls, types.name)
     return isinstance(types, Unknown)
 
 
