@@ -15,7 +15,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
-from gradlint.program.entries import SAMPLE, Entry, entries
+from gradlint.program.entries import SAMPLE, Entry, entries, in_package
 from gradlint.program.modules import Program
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
@@ -213,6 +213,7 @@ class _Analyzer:
             made[path] = Record((), None)
         for path, record in made.items():
             known = self.given.records.get(path)
+            record.in_package = in_package(path)
             record.take_imports(self.program.edges.get(path, {}), known)
             record.content = self.contents.get(path) or (known.content if known is not None else content_of(path))
         return made
@@ -244,7 +245,7 @@ class _Analyzer:
         try:
             tapes = run_entry(self.program, path, entry, session)
             found = tuple(finding for rule in self.rules for finding in rule.findings(tapes))
-        except (RecursionError, Exception) as error:  # one entry's mistake must not cost the others
+        except Exception as error:  # one entry's mistake must not cost the others
             import logging
 
             logging.getLogger(__name__).debug("%s:%s", path, entry.name, exc_info=True)

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Related, Severity, Span
 from gradlint.interpret.gaps import Gap
-from gradlint.program.entries import Entry
+from gradlint.program.entries import Entry, in_package
 from gradlint.program.modules import BESIDE, neighbours, resolve
 from gradlint.rule import packages
 from gradlint.source import document
@@ -53,6 +53,7 @@ class Record:
     content: str = ""
     fault: SyntaxFault | None = None
     entered: bool = True  # False: it was only parsed
+    in_package: bool = False  # which decides, too, whether it is a script
 
     def result(self, entry: Entry) -> Result | None:
         """What the entry came to, if it was entered."""
@@ -150,7 +151,7 @@ def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
         results, other = (known, record) if known.results is not None else (record, known)
         content = known.content if known.content == record.content else ""  # it changed while we ran
         imports = {**other.imports, **results.imports}
-        merged[path] = Record(results.entries, results.results, imports, content, results.fault, results.entered)
+        merged[path] = replace(results, imports=imports, content=content)
 
 
 @functools.cache
@@ -202,7 +203,7 @@ def _holding(records: dict[Path, Record], contents: Mapping[Path, str]) -> dict[
 
 
 def _has_changed(path: Path, record: Record, content: str, resolved: dict[tuple[Path, str, int], Path | None]) -> bool:
-    if not record.content or content != record.content:
+    if not record.content or content != record.content or in_package(path) != record.in_package:
         return True
     looked_at = {target for (_, level), target in record.imports.items() if level == BESIDE}
     if looked_at and not looked_at.issuperset(neighbours(path)):
@@ -258,7 +259,7 @@ def _written(record: Record) -> list[Any]:
         [list(entry.function), entry.line, _written_result(results[entry])] for entry in record.entries
     ]  # fmt: skip
     fault = record.fault and [_place(record.fault.at), record.fault.message]
-    return [record.content, imports, entries, fault, record.entered]
+    return [record.content, imports, entries, fault, record.entered, record.in_package]
 
 
 def _written_result(result: Result) -> list[Any]:
@@ -276,13 +277,13 @@ def _place(at: Span) -> list[Any]:
 
 
 def _record(written: list[Any]) -> Record:
-    content, imports, entries, fault, entered = written
+    content, imports, entries, fault, entered, packaged = written
     found = {(module, level): Path(path) if path else None for module, level, path in imports}
     if entries is None:
-        return Record((), None, found, content)
+        return Record((), None, found, content, in_package=packaged)
     results = {Entry(tuple(function), line): _result(result) for function, line, result in entries}
     fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
-    return Record(tuple(results), results, found, content, fault, entered)
+    return Record(tuple(results), results, found, content, fault, entered, packaged)
 
 
 def _result(written: list[Any]) -> Result:

@@ -187,6 +187,13 @@ def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, b
         raise UserError("--verify goes with --fix, and with files")
     if options["command"] and not options["verify"]:
         raise UserError("--run goes with --verify")
+    if options["unsafe_fixes"] and not (options["fix"] or options["diff"]):
+        raise UserError("--unsafe-fixes goes with --fix or --diff")
+    asked = [f"--{name.replace('_', '-')}" for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]
+    if {"--write-baseline", "--add-ignore"} & set(asked) and len(asked) > 1:
+        raise UserError(f"{' and '.join(asked)} are for runs of their own")
+    if options["gaps"] and asked:
+        raise UserError(f"--gaps says nothing beside {asked[0]}")
 
 
 def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path | None:

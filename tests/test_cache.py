@@ -66,6 +66,17 @@ def test_a_program_mended_in_memory_is_another_than_the_one_on_disk(folder: path
     assert _check(run, "helper.py", "train.py").code == 0
 
 
+def test_a_file_that_becomes_a_module_of_a_package_is_analysed_anew(folder: pathlib.Path, run: Run) -> None:
+    package = folder / "package"
+    package.mkdir()
+    (package / "a.py").write_text("import torch\ntorch.no_grad()\nregister()\nx = torch.zeros(3)\n")
+    said = _check(run, "package").out
+    (package / "__init__.py").write_text("")
+    assert "GL303" in said
+    assert "GL303" not in _check(run, "package", "--no-cache").out
+    assert "GL303" not in _check(run, "package").out
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1}', b"\xff\x00", b'{"/x.py": ["", [], [[["f"], 1]]]}'])
 def test_a_corrupt_cache_is_ignored(folder: pathlib.Path, run: Run, content: bytes) -> None:
     (folder / "helper.py").write_text(BAD)

@@ -133,6 +133,39 @@ def test_force_exclude_says_that_it_left_everything_out(folder: pathlib.Path, ru
     assert "nothing to check" in ran.err
 
 
+BRANCHES = (
+    """\
+import torch
+def train(model, optimizer, batch, flags):
+    loss = model(batch).mean()
+"""
+    + "".join(f"    if flags.with_{number}:\n        loss = loss + {number} * loss\n" for number in range(9))
+    + """\
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+def test_paths_that_the_budget_leaves_out_are_a_gap(folder: pathlib.Path, run: Run) -> None:
+    (folder / "a.py").write_text(BRANCHES)
+    assert "a.py:2:1: gap[paths] train\n" in run("check", "--no-cache", "--gaps").err
+
+
+@pytest.mark.parametrize("options", [
+    ["--unsafe-fixes"], ["--fix", "--write-baseline", "b.json"], ["--write-baseline", "b.json", "--add-ignore", "why"],
+    ["--diff", "--gaps"], ["--fix", "--add-ignore", "why"],
+])  # fmt: skip
+def test_options_that_would_do_nothing_beside_others_are_refused(
+    folder: pathlib.Path, run: Run, options: list[str]
+) -> None:
+    (folder / "a.py").write_text("x = 1\n")
+    ran = run("check", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert not (folder / "b.json").exists()
+
+
 def test_gaps_are_counted_on_standard_error(folder: pathlib.Path, run: Run) -> None:
     (folder / "a.py").write_text("x = 1\n")
     assert run("check", "--gaps").err.endswith("0 gaps in all\n")

@@ -76,8 +76,12 @@ def _is_entered(source: Source) -> bool:
     """Whether a file is run from its top; what a module of a package does there, without training, registers it."""
     if _is_guarded(source.tree):
         return True
-    in_package = (Path(source.path).parent / "__init__.py").is_file()
-    return is_script(source.tree) and not (in_package and _WORDS.search(source.text) is None)
+    return is_script(source.tree) and not (in_package(Path(source.path)) and _WORDS.search(source.text) is None)
+
+
+def in_package(path: Path) -> bool:
+    """Whether the file at `path` is a module of a package."""
+    return (path.parent / "__init__.py").is_file()
 
 
 def _is_guarded(tree: ast.Module) -> bool:
