@@ -55,7 +55,7 @@ def check(
     values = {} if min_severity is None else {"min_severity": parse_severity(min_severity)}
     selection = Selection(None if select is None else _codes(select), _codes(extend_select), _codes(ignore))
     settings_for = settings_finder(
-        lambda settings: settings.overridden(selection, tuple(exclude), values, tuple(extend_include))
+        lambda settings: settings.overridden(selection, _words(exclude), values, _words(extend_include))
     )
     files = discover(_existing([paths] if isinstance(paths, str | os.PathLike) else paths), settings_for).files
     folder = None if cache is None else pathlib.Path(cache).absolute()
@@ -89,8 +89,13 @@ def trace(
     return Traced(list(called.findings), called.steps, called.error, called.value)
 
 
-def _codes(words: Iterable[str]) -> tuple[str, ...]:
-    return parse_codes((words,) if isinstance(words, str) else tuple(words))
+def _words(given: Iterable[str]) -> tuple[str, ...]:
+    """What an argument names; a word by itself is one."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _codes(given: Iterable[str]) -> tuple[str, ...]:
+    return parse_codes(_words(given))
 
 
 def _settings_for(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> SettingsFor:

@@ -93,6 +93,14 @@ def test_arguments_outweigh_settings(folder: pathlib.Path) -> None:
     assert list((folder / "kept").glob("*.json"))
 
 
+def test_a_word_by_itself_is_one_word(folder: pathlib.Path) -> None:
+    (folder / "a.md").write_text("```python\nx = 1  # gradlint: ignore[GL101]\n```\n")
+    assert [each.code for each in gradlint.check(exclude="tests/*")] == ["GL501"]
+    assert gradlint.check(exclude="train.*") == []
+    assert sorted(each.code for each in gradlint.check(extend_include="*.md")) == ["GL002", "GL501"]
+    assert [each.code for each in gradlint.check("a.md", extend_include="*.md", extend_select="GL002")] == ["GL002"]
+
+
 def test_what_cannot_be_done_is_a_users_error(folder: pathlib.Path) -> None:
     with pytest.raises(gradlint.UserError, match=r"trian.py: no such file or folder; did you mean 'train.py'\?"):
         gradlint.check("trian.py")

@@ -64,7 +64,7 @@ def _assert_gradients_flow(
     session: Session, loss: torch.Tensor, model: torch.nn.Module, *, except_for: Iterable[str] = ()
 ) -> None:
     __tracebackhide__ = True
-    exempt = tuple(except_for)
+    exempt = (except_for,) if isinstance(except_for, str) else tuple(except_for)
     wanted = {
         name: parameter
         for name, parameter in model.named_parameters()
