@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from gradlint.checker import Checked
+    from gradlint.config import Settings
+    from gradlint.finding import Finding
+    from gradlint.report import Outcome
     from gradlint.source.files import SettingsFor
     from gradlint.trace.flow import AssertGradientsFlow
 
 MARK = "gradlint"
+_SETTINGS = pytest.StashKey["SettingsFor"]()
+_FOUND = pytest.StashKey["_Found"]()
 
 
 @pytest.fixture
@@ -37,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the marker known, by which checks are chosen: `-m gradlint`."""
     config.addinivalue_line("markers", f"{MARK}: a file is checked by gradlint (added by --gradlint)")
+    if config.getoption("--gradlint"):
+        config.stash[_SETTINGS] = _settings_finder()
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -53,7 +59,7 @@ class CheckedFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         from gradlint.source.files import discover
 
-        if discover([self.path], _settings_finder()).files:
+        if discover([self.path], self.config.stash[_SETTINGS]).files:
             item: Check = Check.from_parent(self, name=MARK)
             item.add_marker(MARK)
             yield item
@@ -63,17 +69,12 @@ class Check(pytest.Item):
     """The check of one file. All files are checked together, when the first one is asked for."""
 
     def runtest(self) -> None:
-        settings_for = _settings_finder()
-        settings = settings_for(self.path.parent)
-        checked = _checked(self.session, settings_for)
-        outcome = checked.outcome(settings)
-        here = tuple(finding for finding in outcome.findings if pathlib.Path(finding.at.path).absolute() == self.path)
-        if settings.fails(here):
-            from dataclasses import replace
-
+        settings = self.config.stash[_SETTINGS](self.path.parent)
+        outcome = _found(self.session).outcome(self.path, settings)
+        if settings.fails(outcome.findings):
             from gradlint.report import render
 
-            raise FoundError(render("text", replace(outcome, findings=here, files=1)))
+            raise FoundError(render("text", outcome))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return str(excinfo.value) if isinstance(excinfo.value, FoundError) else super().repr_failure(excinfo, style)
@@ -86,21 +87,44 @@ class FoundError(Exception):
     """Something was found; the text is the report."""
 
 
-_CHECKED = pytest.StashKey["Checked"]()
+class _Found:
+    """What was found in all files that are to be checked in a session."""
 
-
-def _checked(session: pytest.Session, settings_for: SettingsFor) -> Checked:
-    """The check of all files that are to be checked in this session; made once."""
-    if _CHECKED not in session.stash:
+    def __init__(self, session: pytest.Session) -> None:
         from gradlint import checker
         from gradlint.cache import FOLDER
 
+        self.here = pathlib.Path.cwd()
+        settings_for = session.config.stash[_SETTINGS]
         files = sorted({item.path for item in session.items if isinstance(item, Check)})
-        here = pathlib.Path.cwd()
-        shown = [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
-        folder = settings_for(here).root / FOLDER
-        session.stash[_CHECKED] = checker.check(shown, settings_for, given={}, cache=folder)
-    return session.stash[_CHECKED]
+        shown = [file.relative_to(self.here) if file.is_relative_to(self.here) else file for file in files]
+        folder = settings_for(self.here).root / FOLDER
+        self.checked = checker.check(shown, settings_for, given={}, cache=folder)
+        self.told: dict[int, tuple[Outcome, dict[pathlib.Path, list[Finding]]]] = {}
+
+    def outcome(self, path: pathlib.Path, settings: Settings) -> Outcome:
+        """What a report tells of one file, whose settings these are."""
+        from dataclasses import replace
+
+        whole, by_path = self._told(settings)
+        return replace(whole, findings=tuple(by_path.get(path, ())), files=1)
+
+    def _told(self, settings: Settings) -> tuple[Outcome, dict[pathlib.Path, list[Finding]]]:
+        """What is reported under these settings, which many files share, in all and by file."""
+        if id(settings) not in self.told:
+            outcome = self.checked.outcome(settings)
+            by_path: dict[pathlib.Path, list[Finding]] = {}
+            for finding in outcome.findings:
+                by_path.setdefault(self.here / finding.at.path, []).append(finding)
+            self.told[id(settings)] = outcome, by_path
+        return self.told[id(settings)]
+
+
+def _found(session: pytest.Session) -> _Found:
+    """The check of all files of the session; made once."""
+    if _FOUND not in session.stash:
+        session.stash[_FOUND] = _Found(session)
+    return session.stash[_FOUND]
 
 
 def _settings_finder() -> SettingsFor:

@@ -107,10 +107,10 @@ def test_what_is_frozen_or_named_is_left_out(told: pytest.Pytester) -> None:
     program = model("self.encoder(x).detach()")
     named = program.replace(", model)", ", model, except_for=['encoder'])")
     frozen = program.replace("model = Model()", "model = Model(); model.encoder.requires_grad_(False)")
-    told.makepyfile(test_named=named, test_frozen=frozen)
-    told.runpytest().assert_outcomes(passed=2)
-    (told.path / "test_named.py").unlink()
-    (told.path / "test_frozen.py").unlink()
+    told.makepyfile(test_named=named, test_one=named.replace("['encoder']", "'encoder'"), test_frozen=frozen)
+    told.runpytest().assert_outcomes(passed=3)
+    for path in told.path.glob("test_*.py"):
+        path.unlink()
     everything = program.replace("model = Model()", "model = Model().requires_grad_(False)")
     assert failure(told, everything) == "AssertionError: the model has no parameter that requires a gradient"
 
@@ -163,6 +163,41 @@ def test_a_finding_fails_the_file_that_it_is_in(told: pytest.Pytester) -> None:
     ran = told.runpytest_subprocess("--gradlint", "-v")
     ran.assert_outcomes(passed=1, failed=1)
     ran.stdout.fnmatch_lines(["losses.py::gradlint FAILED*", "*losses.py:2:12"])
+
+
+COUNTING = """
+import collections, sys
+
+counted = collections.Counter()
+
+def count(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("pyproject.toml"):
+        counted["reads"] += 1
+
+def pytest_collection(session):
+    from gradlint.checker import Checked
+    sys.addaudithook(count)
+    tell = Checked.outcome
+    def outcome(*arguments, **options):
+        counted["outcomes"] += 1
+        return tell(*arguments, **options)
+    Checked.outcome = outcome
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"counted {counted['reads']} {counted['outcomes']}")
+"""
+
+
+def test_what_many_files_share_is_done_once(told: pytest.Pytester) -> None:
+    told.makeconftest(COUNTING)
+    told.makepyfile(**{f"part{number}": "import torch\n" for number in range(8)}, train=CONSTANT)
+    (told.path / "pyproject.toml").write_text("[tool.gradlint]\n")
+    strict = told.mkdir("strict")
+    (strict / "pyproject.toml").write_text('[tool.gradlint]\nignore = ["GL101"]\n')
+    (strict / "train.py").write_text(CONSTANT)
+    ran = told.runpytest_subprocess("--gradlint")
+    ran.assert_outcomes(passed=10, failed=1)  # with conftest.py
+    ran.stdout.fnmatch_lines(["counted 2 2"])  # there are two settings
 
 
 def test_settings_that_are_wrong_are_a_usage_error(told: pytest.Pytester) -> None:
