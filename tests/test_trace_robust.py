@@ -226,3 +226,38 @@ def test_ten_thousand_steps_take_no_more_memory_than_two_thousand(tmp_path: path
     watched = trace(tmp_path, "train.py", seconds=900)
     assert watched.code == 0, watched.err
     assert int(watched.out) < 20  # MiB
+
+
+def test_a_step_that_the_scaler_refuses_after_a_clearing_has_its_report(tmp_path: pathlib.Path) -> None:
+    same(
+        tmp_path,
+        """
+        scaler = torch.amp.GradScaler("cpu")
+        optimizer.zero_grad()
+        try:
+            scaler.step(optimizer)
+        except AssertionError:
+            print("refused")
+        """,
+    )
+
+
+def test_a_step_that_the_scaler_leaves_out_writes_no_parameter(tmp_path: pathlib.Path) -> None:
+    _, watched = both(
+        tmp_path,
+        """
+        scaler = torch.amp.GradScaler("cpu")
+        kept = model(torch.randn(8, 4)).pow(2).mean()
+        scaler.scale(model(torch.full((8, 4), torch.inf)).mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        with torch.no_grad():
+            model[2].weight.add_(1)  # written
+        kept.backward()
+        """,
+    )
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    written = next(number for number, line in enumerate(lines, start=1) if line.endswith("# written"))
+    assert "error[GL203]: this changes parameters that the graph of `kept` saved before" in watched.err, watched.err
+    assert f"--> train.py:{written}:" in watched.err

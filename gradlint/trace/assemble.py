@@ -304,8 +304,9 @@ class Assembler:
         for loop, branch, _ in _gates(note.place):
             self._taken.setdefault(loop, set()).add(branch)
         event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
-        self._overwrite(note)
-        yield from self._given(note)
+        if _was_taken(note):
+            self._overwrite(note)
+            yield from self._given(note)
         yield event
 
     def _given(self, note: Note) -> Iterator[tape.Event]:
@@ -431,6 +432,11 @@ class Assembler:
         yield tape.Kept(at=note.facts.get("at", NOWHERE), value=self.value(note.facts["op"]), how=note.facts["how"])
 
 
+def _was_taken(note: Note) -> bool:
+    """Whether an optimizer stepped: a scaler leaves a step out, or refuses it, before gradients are looked at."""
+    return "starved" in note.facts
+
+
 def _is_unexplained(op: Op, note: Note) -> bool:
     """Whether nothing is known of a loss without gradient but that it was back-propagated."""
     return op.kind is tape.Kind.DATA and not op.requires_grad and not op.inputs and op.place == note.place
@@ -489,13 +495,10 @@ def _fill_unseen(session: Session) -> None:
     for note in session.notes:
         if note.kind == "backward":
             pending += [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
-        elif note.kind == "step" and pending:
+        elif note.kind == "step" and pending and _was_taken(note):
             stepper: Stepper = note.facts["stepper"]
-            reached = [
-                session.leaf(held)
-                for index, held in enumerate(stepper.held)
-                if index not in note.facts.get("starved", ())
-            ]
+            starved = note.facts["starved"]
+            reached = [session.leaf(held) for index, held in enumerate(stepper.held) if index not in starved]
             for op in pending:
                 op.kind, op.inputs = tape.Kind.OPERATION, tuple(reached)
             pending = []

@@ -101,13 +101,13 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         session.scaler, session.scaler_stepped = session.guarded(_record, session, self), False
         try:
             out = original(self, optimizer, *args, **kwargs)
-        except (RuntimeError, ValueError, AssertionError) as error:
-            session.guarded(_failed, session, self, optimizer, str(error))
+        except (RuntimeError, ValueError, AssertionError):
+            session.guarded(_not_taken, session, self, optimizer)
             raise
         finally:
             stepped, session.scaler = session.scaler_stepped, None
         if not stepped:
-            session.guarded(_skipped, session, self, optimizer)
+            session.guarded(_not_taken, session, self, optimizer)
         if session.limit is not None and session.step >= session.limit:
             raise Stop(0)
         return out
@@ -115,17 +115,9 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     return step
 
 
-def _failed(session: Session, scaler: Any, optimizer: Any, text: str) -> None:
-    session.happened(
-        "step", stepper=held(session, optimizer), scaler=_record(session, scaler), closure=False, raised=text
-    )
-
-
-def _skipped(session: Session, scaler: Any, optimizer: Any) -> None:
-    """The gradients were not finite: the scaler left the optimizer's step out."""
-    session.happened(
-        "step", stepper=held(session, optimizer), scaler=_record(session, scaler), closure=False, skipped=True
-    )
+def _not_taken(session: Session, scaler: Any, optimizer: Any) -> None:
+    """The scaler refused the step, or left it out because the gradients were not finite."""
+    session.happened("step", stepper=held(session, optimizer), scaler=_record(session, scaler), closure=False)
 
 
 def _read(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
