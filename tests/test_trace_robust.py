@@ -225,6 +225,7 @@ def test_ten_thousand_steps_take_no_more_memory_than_two_thousand(tmp_path: path
     )
     watched = trace(tmp_path, "train.py", seconds=900)
     assert watched.code == 0, watched.err
+    assert "10000 optimizer steps" in watched.err
     assert int(watched.out) < 20  # MiB
 
 
@@ -239,6 +240,7 @@ def test_a_step_that_the_scaler_refuses_after_a_clearing_has_its_report(tmp_path
         except AssertionError:
             print("refused")
         """,
+        says="0 optimizer steps",
     )
 
 
@@ -261,3 +263,4 @@ def test_a_step_that_the_scaler_leaves_out_writes_no_parameter(tmp_path: pathlib
     written = next(number for number, line in enumerate(lines, start=1) if line.endswith("# written"))
     assert "error[GL203]: this changes parameters that the graph of `kept` saved before" in watched.err, watched.err
     assert f"--> train.py:{written}:" in watched.err
+    assert "0 optimizer steps" in watched.err

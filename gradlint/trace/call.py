@@ -10,7 +10,7 @@ from gradlint.finding import Finding
 from gradlint.source.files import SettingsFor
 from gradlint.trace import probes, source
 from gradlint.trace.assemble import Assembler
-from gradlint.trace.findings import Selected, findings, steps_taken
+from gradlint.trace.findings import Selected, findings
 from gradlint.trace.session import Level, Session, Stop
 
 
@@ -45,7 +45,7 @@ def call(function: Callable[[], object], settings_for: SettingsFor, *, level: Le
     told = findings(
         tape, assembler.steps, Selected(lambda code, path: settings.reports(code, pathlib.Path(path).absolute()), _text)
     )
-    return Called(value, error, steps_taken(tape), tuple(each.finding for each in told))
+    return Called(value, error, session.step, tuple(each.finding for each in told))
 
 
 def _text(path: str) -> str | None:

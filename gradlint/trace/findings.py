@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gradlint import suppress
 from gradlint.finding import Finding, Span
 from gradlint.rule import rules
-from gradlint.tape import Backward, Cut, End, OptimizerStep, Tape, Value, graph
+from gradlint.tape import Backward, Cut, End, Tape, Value, graph
 from gradlint.trace.assemble import NOWHERE
 
 # Codes that a run can show; the rest of the catalogue is about the source.
@@ -166,11 +166,6 @@ def unreached(sink: Backward, tape: Tape) -> tuple[str, ...]:
         if value.parameter and value.requires_grad
     )
     return tuple(dict.fromkeys(parameter.path for parameter in held if id(parameter) not in reached))
-
-
-def steps_taken(tape: Tape) -> int:
-    """How many optimizer steps the tape holds."""
-    return sum(isinstance(event, OptimizerStep) for event in tape.events)
 
 
 def ending(tape: Tape) -> str:

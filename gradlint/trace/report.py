@@ -18,7 +18,7 @@ from gradlint.report._place import printable
 from gradlint.tape import Tape
 from gradlint.trace import ranks, replicas, routes
 from gradlint.trace.confirm import Confirmation
-from gradlint.trace.findings import AT_RUN_TIME, Place, Told, ending, steps_taken
+from gradlint.trace.findings import AT_RUN_TIME, Place, Told, ending
 from gradlint.trace.html import page
 from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
@@ -46,7 +46,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "confirmations": [
             {**as_object(each.finding), "verdict": each.verdict, "reason": each.reason} for each in report.confirmations
         ],
-        "steps": steps_taken(report.tape),
+        "steps": report.session.step,
         "routes": [
             {"code": told.finding.code, "values": [_place(each) for each in told.route]}
             for told in report.told
@@ -183,7 +183,7 @@ def _of_other_ranks(reports: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
 
 def _head(report: Report) -> str:
     how = f", ended by {report.ending.raised.partition(':')[0]}" if report.ending.raised else ""
-    steps = steps_taken(report.tape)
+    steps = report.session.step
     return f"gradlint trace: {report.tape.entry}: {steps} optimizer step{'' if steps == 1 else 's'}{how}\n"
 
 
