@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
 _MODULE = re.compile(r"([A-Z]{2,}[0-9]{3})_([a-z0-9_]+)")
 PLUGIN_GROUP = "gradlint.rules"
-DOCS = "https://gradlint.readthedocs.io/rules/"
+DOCS = "https://torch-gradlint.readthedocs.io/rules/"  # where the site is to be published
 
 
 @dataclass(frozen=True, slots=True)

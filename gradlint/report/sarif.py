@@ -39,7 +39,7 @@ def _driver(broken: Sequence[Rule]) -> dict[str, Any]:
     return {
         "name": "gradlint",
         "semanticVersion": __version__,
-        "informationUri": "https://gradlint.readthedocs.io",
+        "informationUri": "https://torch-gradlint.readthedocs.io",
         "rules": [_rule(rule) for rule in broken],
     }
 
