@@ -340,14 +340,12 @@ def test_layers_that_take_inplace_are_those_of_torch() -> None:
         assert effect.takes_inplace == hasattr(make(), "inplace"), name
 
 
-def test_the_table_loads_fast_and_without_torch() -> None:
+def test_the_table_loads_without_torch() -> None:
     program = (
-        "import sys, time; from gradlint.library import effects; start = time.process_time(); "
-        "effects.lookup('relu'); effects.layer('Linear'); taken = time.process_time() - start; "
-        "assert 'torch' not in sys.modules; print(taken)"
+        "import sys; from gradlint.library import effects; "
+        "assert effects.lookup('relu') and effects.layer('Linear'); print('torch' in sys.modules)"
     )
-    taken = [float(subprocess.check_output([sys.executable, "-c", program], cwd=ROOT)) for _ in range(3)]
-    assert min(taken) < 0.015
+    assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True) == "False\n"
 
 
 def test_the_definitions_in_the_wheel_agree_with_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

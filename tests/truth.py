@@ -58,9 +58,14 @@ def observe(folder: pathlib.Path, entry: str = "train.py", seconds: int = 60) ->
     """
     for _ in range(TRIES - 1):
         record = _observe(folder, entry, seconds)
-        if "gloo" not in str(record.exception):
+        if not lost(record.exception):
             return record
     return _observe(folder, entry, seconds)
+
+
+def lost(told: str) -> bool:
+    """Whether what a program says of its end speaks of the connection between its ranks."""
+    return "gloo" in told
 
 
 def _observe(folder: pathlib.Path, entry: str, seconds: int) -> Record:
