@@ -54,7 +54,10 @@ for i, x in enumerate(batches):
 ## Limits
 A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown function by its
 name. An
-inner loop counts as accumulation where it runs over parts of a batch (`x.chunk(n)`) or says so (`range(accumulate)`).
+inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`), or where
+the words of
+what it runs over say so (`range(accumulate)`, `micro_batches`). `batch.split(n)` is not among them where nothing is
+known of `batch`: strings are split, too.
 """
 
 from __future__ import annotations
@@ -64,20 +67,22 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape
+from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape, ancestors
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
 from gradlint_rules.training import divided
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import accumulations, is_counted, is_whole_mean
-from gradlint_rules.words import backward, places
+from gradlint_rules.words import backward, bare, places
 
 SEVERITY = Severity.WARNING
 _HELP = "Divide the loss by the number of micro-batches in the window before its backward."
 _INDIFFERENT = ("Adam", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam", "Adafactor", "Lion", "Rprop", "LAMB")
-_PARTS = re.compile(
-    r"(?i)micro|accum|grad_?acc|(?<![a-z])acc(?![a-z])|\.chunk\(|\.split\("
-    r"|torch\.(chunk|split|tensor_split)\(|sub_?batch|mini_?batches"
+_PARTS = ("chunk", "split", "tensor_split")  # the operations that give parts of a batch
+_SAYS_PARTS = re.compile(
+    r"(?<![a-z])(micro(_?(batch(es)?|steps?))?|(grad_?)?acc(um[a-z]*)?|sub_?batch(es)?|mini_?batches)(?![a-z])"
+    r"|\.(chunk|tensor_split)\("  # of something unknown, which only a tensor has
 )
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -114,9 +119,31 @@ def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
             for sink in update.fresh:
                 inner = [loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)]
                 same = tuple(other for other in update.fresh if key(other) == key(sink))
-                if inner and len(same) > 1 and inner[-1] in over and _PARTS.search(over[inner[-1]].text):
-                    yield account, update, same, f"after the loop over `{over[inner[-1]].text}`"
+                if inner and len(same) > 1 and inner[-1] in over and _is_over_parts(over[inner[-1]], same):
+                    yield account, update, same, _after(over[inner[-1]])
                     break
+
+
+def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:
+    """Whether the rounds of a loop get parts of one batch: by what is handed to them, or by its words."""
+    if _SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower()):
+        return True
+    handed = [_parts(loop, sink) for sink in sinks if loop.loop in dict(sink.iteration)]
+    return any(handed[0].get(at, part) != part for other in handed[1:] for at, part in other.items())
+
+
+def _parts(loop: Iteration, sink: Backward) -> dict[Span, set[int]]:
+    """The parts of tensors that were there before the loop, and that this loss is computed from."""
+    found: dict[Span, set[int]] = {}
+    for value in ancestors(sink.value):
+        is_before = loop.loop not in dict(value.iteration)
+        if is_before and bare(value.op.removesuffix(".output")) in _PARTS:
+            found.setdefault(value.at, set()).add(id(value))
+    return found
+
+
+def _after(loop: Iteration) -> str:
+    return f"after the loop over `{loop.text}`" if loop.text else f"after the loop in line {loop.at.line}"
 
 
 def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
@@ -228,6 +229,7 @@ _KEEP = {"scale", "scale_loss", "mul", "div", "truediv", "true_divide", "divide"
 _KEEP |= {"float", "half", "double", "bfloat16", "stack", "cat", "squeeze", "view", "reshape", "clone", "contiguous"}
 _KEEP |= {"positive", "cuda"}
 _MEANS = {"mean", "nanmean"}
+_SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
 _LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
 
@@ -271,7 +273,10 @@ def _is_mean(value: Value) -> bool:
     if name in _MEANS or any(word in name for word in _LOSSES) or name.endswith("Loss"):
         return True
     is_ratio = name in ("div", "truediv", "true_divide", "divide") and len(value.inputs) > 1
-    return is_ratio or (value.op == "call" and "loss" in value.text.lower() + value.name.lower())
+    said = f"{value.text.partition('(')[0]} {value.name}".lower()
+    return is_ratio or (
+        value.op == "call" and "loss" in value.text.lower() + value.name.lower() and not _SUM.search(said)
+    )
 
 
 def _keeps_scale(value: Value) -> bool:
