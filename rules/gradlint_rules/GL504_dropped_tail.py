@@ -58,7 +58,6 @@ Dividing the shorter last window by N is not reported: it is what Lightning and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
@@ -71,7 +70,6 @@ from gradlint_rules.words import places, to_sink
 
 SEVERITY = Severity.WARNING
 _HELP = "Step for the last batch, too: `if (i + 1) % n == 0 or i + 1 == len(loader):`."
-_FROM_ZERO = re.compile(r"not \(?[\w.]+ % [\w.]+\)?|[\w.]+ % [\w.]+ == 0")
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -86,10 +84,6 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         left = leftover(accumulation)
         if left is not None:
             found.setdefault(accumulation.gate.at, _report(left))
-        elif accumulation.is_early and _FROM_ZERO.fullmatch(accumulation.gate.text):
-            found.setdefault(
-                accumulation.gate.at, _report(Leftover(accumulation, accumulation.sinks[-1:], accumulation.sinks[0]))
-            )
         elif _was_run_out(accumulation):
             flushed.add(accumulation.gate.at)
     yield from (found[at] for at in sorted(found.keys() - flushed))
