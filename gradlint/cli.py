@@ -283,7 +283,7 @@ def _is_proved(
         return True
     commands = [shlex.split(options["command"] or "")]
     if not commands[0]:
-        commands = [[str(path)] for path in scripts_of(files, repaired.contents)]
+        commands = [[str(path)] for path in scripts_of(files, repaired.contents, repaired.checked.texts)]
     if not commands:
         raise UserError("--verify: no script here runs what was mended; name one: --run 'SCRIPT [ARG]...'")
     compared = [compare(root_of(settings.root), repaired, words) for words in commands]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import textwrap
@@ -151,8 +152,21 @@ def test_the_scripts_are_those_that_reach_what_was_mended(folder: pathlib.Path) 
     (folder / "other.py").write_text("print(1)\n")
     (folder / "library.py").write_text("import losses\n")
     (folder / "main.py").write_text("from library import losses\nif __name__ == '__main__':\n    print(losses)\n")
-    files = sorted(folder.glob("*.py"))
-    assert [path.name for path in scripts_of(files, [folder / "losses.py"])] == ["main.py", "train.py"]
+    (folder / "late.py").write_text(
+        "import sys\nif sys.argv[1:]:\n    try:\n        pass\n    finally:\n        import library\n"
+        "elif sys.flags.debug:\n    def f():\n        from library import losses\nprint(1)\n"
+    )
+    files = sorted(path.relative_to(folder) for path in folder.glob("*.py"))
+    found = scripts_of(files, [folder / "losses.py"], Texts({}))
+    assert [str(path) for path in found] == ["late.py", "main.py", "train.py"]
+
+
+def test_scripts_are_told_by_the_texts_that_were_checked(folder: pathlib.Path) -> None:
+    files = [pathlib.Path(name) for name in ("losses.py", "notes.ipynb", "train.py")]
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": TRAIN}]}
+    (folder / "notes.ipynb").write_text(json.dumps(notebook))
+    assert scripts_of(files, [pathlib.Path("losses.py")], Texts({})) == [files[2]]
+    assert scripts_of(files, [pathlib.Path("losses.py")], Texts({"train.py": b"print(1)\n"})) == []
 
 
 @pytest.mark.parametrize(

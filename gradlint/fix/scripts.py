@@ -3,62 +3,51 @@
 from __future__ import annotations
 
 import ast
+import functools
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from gradlint.checker import Texts
 from gradlint.program.entries import is_script
-from gradlint.program.modules import resolve
-from gradlint.source.parse import Source, decode, parse
+from gradlint.program.modules import imports, resolve
+from gradlint.source.parse import Source, parse
+from gradlint.source.places import Program
+
+_Imported = Callable[[pathlib.Path], frozenset[pathlib.Path]]
 
 
-def scripts_of(files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path]) -> list[pathlib.Path]:
+def scripts_of(files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path], texts: Texts) -> list[pathlib.Path]:
     """Those of `files` that do something when they are run, and that are mended or import what is."""
     wanted = {path.resolve() for path in mended}
-    trees = _Trees()
-    return [path for path in files if _is_script(path, trees) and not wanted.isdisjoint(_reached(path, trees))]
+    names = {path.resolve(): str(path) for path in files}
+
+    @functools.cache
+    def tree(path: pathlib.Path) -> ast.Module | None:
+        return _tree(names.get(path, str(path)), texts)
+
+    @functools.cache
+    def imported(importer: pathlib.Path) -> frozenset[pathlib.Path]:
+        found = (resolve(importer, *origin) for origin in set(imports(tree(importer) or ast.Module([], []))))
+        return frozenset(target.resolve() for target in found if target is not None)
+
+    scripts = [path for path, name in names.items() if (parsed := tree(path)) is not None and is_script(parsed)]
+    reaching = {path for path in scripts if not wanted.isdisjoint(_reached(path, imported))}
+    return [path for path in files if path.resolve() in reaching]
 
 
-class _Trees(dict[pathlib.Path, ast.Module | None]):
-    """The tree of each file, parsed once; None for one that has none."""
-
-    def __missing__(self, path: pathlib.Path) -> ast.Module | None:
-        try:
-            text = decode(str(path), path.read_bytes())
-        except OSError:
-            text = ""
-        parsed = parse(str(path), text) if isinstance(text, str) else text
-        self[path] = parsed.tree if isinstance(parsed, Source) else None
-        return self[path]
+def _tree(name: str, texts: Texts) -> ast.Module | None:
+    """The tree of a file that is a program as it stands, which a notebook is not."""
+    program = texts.program(name)
+    parsed = parse(name, program.text) if isinstance(program, Program) and not program.parts else None
+    return parsed.tree if isinstance(parsed, Source) else None
 
 
-def _is_script(path: pathlib.Path, trees: _Trees) -> bool:
-    tree = trees[path.resolve()]
-    return tree is not None and is_script(tree)
-
-
-def _reached(path: pathlib.Path, trees: _Trees) -> set[pathlib.Path]:
+def _reached(path: pathlib.Path, imported: _Imported) -> set[pathlib.Path]:
     """A file and all that its imports lead to."""
-    found = {path.resolve()}
-    pending = list(found)
+    found = {path}
+    pending = [path]
     while pending:
-        importer = pending.pop()
-        for target in _imported(importer, trees[importer]) - found:
-            found.add(target)
-            pending.append(target)
+        new = imported(pending.pop()) - found
+        found |= new
+        pending += new
     return found
-
-
-def _imported(importer: pathlib.Path, tree: ast.Module | None) -> set[pathlib.Path]:
-    names = _names(tree) if tree is not None else ()
-    return {target.resolve() for module, level in names if (target := resolve(importer, module, level)) is not None}
-
-
-def _names(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The modules that a file imports, each with the level that it is relative to."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, 0) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            yield module, node.level
-            yield from ((f"{module}.{alias.name}".lstrip("."), node.level) for alias in node.names)

@@ -62,6 +62,7 @@ LIBRARIES = frozenset(
         "copy",
     ]
 )
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements stand in a node
 _KEPT = (Function, Class, Lib, Package, Const, Builtin)
 MOST_NEIGHBOURS = 40  # files of one folder that are looked through for what they register
 MOST_FILES = 400  # files that are analysed and looked through for it
@@ -93,14 +94,19 @@ class Source:
         places = [(statement.lineno, statement.col_offset) for statement in statements]
         return [lowered[place] for place in places if place in lowered]
 
-    def imports(self) -> Iterator[tuple[str, int]]:
-        """What the file imports: modules, each with the level that it is relative to."""
-        for statement in self.statements:
-            if isinstance(statement, ir.Import):
-                yield statement.module, 0
-            elif isinstance(statement, ir.ImportFrom):
-                yield statement.module, statement.level
-                yield from ((f"{statement.module}.{name}".lstrip("."), statement.level) for name, _ in statement.names)
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """What a file imports, wherever in it: modules, each with the level that it is relative to."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        match pending.pop():
+            case ast.Import(names=names):
+                yield from ((name.name, 0) for name in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                yield module or "", level
+                yield from ((f"{module or ''}.{name.name}".lstrip("."), level) for name in names)
+            case node:
+                pending += (part for block in _BLOCKS for part in getattr(node, block, ()))
 
 
 def _is_filled(value: Abstract) -> bool:
@@ -249,8 +255,11 @@ class Program:
         for path in candidates:
             if path != source.path and self._mentions(path, names):
                 other = self.source(path)
-                if other is not None and any(self.resolve(path, *origin) == source.path for origin in other.imports()):
+                if other is not None and self._imports(other, source.path):
                     yield other
+
+    def _imports(self, source: Source, path: Path) -> bool:
+        return any(self.resolve(source.path, *origin) == path for origin in imports(source.tree))
 
     def _mentions(self, path: Path, names: frozenset[str]) -> bool:
         known = self.sources.get(path)
