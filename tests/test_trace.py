@@ -374,3 +374,31 @@ def test_a_script_that_lies_among_installed_packages_is_the_program_nevertheless
         """,
     )
     assert json_of(folder).codes == [("GL102", marked(lines, "cut"))]
+
+
+def test_columns_count_characters_in_statements_and_decorators(tmp_path: pathlib.Path) -> None:
+    lines = write(
+        tmp_path,
+        """
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        kept = []
+
+        @torch.set_grad_enabled("größe" == "")
+        def wrapped(x):
+            return model(x)
+
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 2)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            größe = "größe"; kept.append(loss)
+
+        wrapped(torch.randn(4, 2)).mean().backward()
+        """,
+    )
+    found = {finding["code"]: finding for finding in json_of(tmp_path).report["findings"]}
+    for code, text in (("GL508", "kept.append(loss)"), ("GL103", 'torch.set_grad_enabled("größe" == "")')):
+        begin, end = found[code]["location"], found[code]["end_location"]
+        assert lines[begin["row"] - 1][begin["column"] - 1 : end["column"] - 1] == text

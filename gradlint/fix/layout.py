@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.rule import NoFixError
+from gradlint.source.parse import characters
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")  # as Python counts lines: str.splitlines breaks at \f, too
 
@@ -95,8 +96,7 @@ class Layout:
     def byte_offset(self, line: int, column: int) -> int:
         """The offset of a place as Python's parser gives it: columns from 0, in bytes."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        characters = column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
-        return self.starts[line - 1] + characters
+        return self.starts[line - 1] + characters(text, column)
 
     def owns_its_lines(self, statement: ast.stmt) -> bool:
         """Whether nothing but a comment shares the lines of a statement."""

@@ -11,7 +11,7 @@ from dataclasses import field
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-from gradlint.source.parse import split_lines
+from gradlint.source.parse import characters, split_lines
 
 Position = tuple[int, int, int, int]
 LONGEST = 60  # characters of a quoted expression
@@ -67,7 +67,7 @@ class Code:
 
     def _character(self, line: int, column: int) -> int:
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        return column + 1 if text.isascii() else len(text.encode()[:column].decode(errors="replace")) + 1
+        return characters(text, column) + 1
 
 
 @dataclass(eq=False, slots=True)

@@ -47,14 +47,18 @@ class Source:
         )
 
     def _column(self, line: int, offset: int) -> int:
-        text = self.lines[line - 1]
-        return offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="replace")) + 1
+        return characters(self.lines[line - 1], offset) + 1
 
 
 def split_lines(text: str) -> tuple[str, ...]:
     """The lines of a program as Python counts them, without their ends."""
     lines = [line.rstrip("\r\n") for line in _LINE.findall(text)]
     return tuple(lines[:-1] if len(lines) > 1 and not lines[-1] else lines)
+
+
+def characters(text: str, offset: int) -> int:
+    """How many characters of a line stand before an offset in bytes, as Python's parser counts columns."""
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
 
 
 def decode(path: str, content: bytes) -> str | SyntaxFault:

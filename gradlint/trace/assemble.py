@@ -123,11 +123,10 @@ class Assembler:
         for turn in turns:
             if not turn.begins:
                 self._decide(turn, step)
-            where = Span(
-                source.shown(turn.loop.path), turn.loop.line, turn.loop.column + 1, turn.loop.line, turn.loop.column + 1
-            )
+            loop = turn.loop
+            where = source.span_of(loop.path, (loop.line, loop.column, loop.line, loop.column))
             event = tape.Iteration(
-                at=where, loop=turn.number, round=turn.round, begins=turn.begins, over=turn.loop.over, last=turn.last
+                at=where, loop=turn.number, round=turn.round, begins=turn.begins, over=loop.over, last=turn.last
             )
             event.iteration = self.rounds.now()
             self._write(event, step)

@@ -13,12 +13,13 @@ from types import CodeType
 
 from gradlint.finding import Span
 from gradlint.library.losses import names_loss
+from gradlint.source.parse import characters
 from gradlint.trace.frames import Frame
 
 _SHOWN = 72
 _FOR_ITER = dis.opmap["FOR_ITER"]
 _Loop = ast.For | ast.AsyncFor | ast.While
-_Position = tuple[int, int, int, int]
+Position = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class _File:
     """A source file: its lines, its bindings, and its loops by function."""
 
     lines: list[str]
-    names: dict[_Position, str] = field(default_factory=dict)
+    names: dict[Position, str] = field(default_factory=dict)
     functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
-    contexts: dict[_Position, str] = field(default_factory=dict)
+    contexts: dict[Position, str] = field(default_factory=dict)
 
 
 def shown(path: str) -> str:
@@ -94,7 +95,7 @@ def function(code: CodeType) -> ast.AST | None:
     return _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
 
 
-def extent(node: ast.AST) -> _Position:
+def extent(node: ast.AST) -> Position:
     """Line, column, end line and end column of a node; columns in bytes from 0."""
     end_line, end_column = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
     return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), end_line, end_column)
@@ -105,7 +106,7 @@ def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None
     return tuple(code.co_positions())
 
 
-def position(frame: Frame) -> _Position:
+def position(frame: Frame) -> Position:
     """Line, column, end line, end column of what the frame was executing; columns in bytes from 0."""
     code = frame.code
     if frame.instruction < 0:
@@ -118,26 +119,27 @@ def position(frame: Frame) -> _Position:
 @functools.lru_cache(maxsize=65536)
 def span(code: CodeType, instruction: int) -> Span:
     """Where that is, as a report says it."""
-    line, column, end_line, end_column = position(Frame(0, code, instruction))
-    lines = _file(code.co_filename).lines
     if instruction < 0:
-        return _whole_line(code.co_filename, lines, line)
-    first, last = _characters(lines, line, column), _characters(lines, end_line, end_column)
-    return Span(shown(code.co_filename), line, first + 1, end_line, last + 1)
+        return _whole_line(code.co_filename, code.co_firstlineno)
+    return span_of(code.co_filename, position(Frame(0, code, instruction)))
 
 
-def _whole_line(path: str, lines: Sequence[str], line: int) -> Span:
-    text = lines[line - 1].rstrip("\n") if line <= len(lines) else ""
+def span_of(path: str, at: Position) -> Span:
+    """What Python's parser gives as a position in a file, as a report says it: in characters from 1."""
+    line, column, end_line, end_column = at
+    first, last = characters(_line(path, line), column), characters(_line(path, end_line), end_column)
+    return Span(shown(path), line, first + 1, end_line, last + 1)
+
+
+def _whole_line(path: str, line: int) -> Span:
+    text = _line(path, line).rstrip("\n")
     start = len(text) - len(text.lstrip())
     return Span(shown(path), line, start + 1, line, len(text) + 1)
 
 
-def _characters(lines: Sequence[str], line: int, column: int) -> int:
-    """A column in characters, given in bytes."""
-    if line > len(lines):
-        return column
-    text = lines[line - 1]
-    return column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
+def _line(path: str, number: int) -> str:
+    lines = _file(path).lines
+    return lines[number - 1] if number <= len(lines) else ""
 
 
 @functools.lru_cache(maxsize=65536)
@@ -171,8 +173,7 @@ def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
     node = function(code)
     for decorator in getattr(node, "decorator_list", ()):
         if any(word in ast.unparse(decorator) for word in words):
-            line, column, end_line, end_column = extent(decorator)
-            return Span(shown(code.co_filename), line, column + 1, end_line, end_column + 1)
+            return span_of(code.co_filename, extent(decorator))
     return span(code, -1)
 
 
@@ -189,7 +190,7 @@ def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     return tuple(_loop(code.co_filename, loop) for loop in _around(body, at, iterates))
 
 
-def _around(node: ast.AST, at: _Position, iterates: bool) -> Iterator[_Loop]:
+def _around(node: ast.AST, at: Position, iterates: bool) -> Iterator[_Loop]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
@@ -202,7 +203,7 @@ def _around(node: ast.AST, at: _Position, iterates: bool) -> Iterator[_Loop]:
         yield from _around(child, at, iterates)
 
 
-def _contains(node: ast.AST, at: _Position) -> bool:
+def _contains(node: ast.AST, at: Position) -> bool:
     line, column, end_line, end_column = extent(node)
     return (line, column) <= at[:2] and at[2:] <= (end_line, end_column)
 
@@ -244,7 +245,7 @@ def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
     return tuple(_branch(code.co_filename, test, side) for test, side in _conditions(nodes[-1] if nodes else body, at))
 
 
-def _conditions(node: ast.AST, at: _Position) -> Iterator[tuple[ast.expr, bool]]:
+def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.stmt | ast.ExceptHandler) or not _contains(child, at):
             continue
@@ -256,8 +257,7 @@ def _conditions(node: ast.AST, at: _Position) -> Iterator[tuple[ast.expr, bool]]
 
 
 def _branch(path: str, test: ast.expr, side: bool) -> Branch:
-    line, column, end_line, end_column = extent(test)
-    return Branch(Span(shown(path), line, column + 1, end_line, end_column + 1), ast.unparse(test), side)
+    return Branch(span_of(path, extent(test)), ast.unparse(test), side)
 
 
 def counters(code: CodeType, instruction: int) -> tuple[str, ...]:

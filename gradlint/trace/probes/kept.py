@@ -86,8 +86,7 @@ def _statement(name: str) -> Span | None:
             continue
         for node in ast.walk(tree):
             if _grows(node, name):
-                line, column, end_line, end_column = source.extent(node)
-                return Span(source.shown(file), line, column + 1, end_line, end_column + 1)
+                return source.span_of(file, source.extent(node))
     return None
 
 
