@@ -2,16 +2,17 @@
 
 Each part of what it returns is a fact `sample` on the tape. Its `detail` is the part (`1`, `1.boxes`, `label`),
 then what it is on
-this path: `zero` and `made` are written down here (at `at`), `mark` is no label that could be real, `read` comes
-from elsewhere.
+this path: `zero` and `made` are written down here (at `at`), `mark` is no label that could be real or one that losses
+ignore, `read` comes from elsewhere.
 While a sample is taken, a lookup with a default, and a `try`, can go both ways.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gradlint import tape
 from gradlint.finding import Span
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 MAX_DEPTH = 3  # of a sample
+_IGNORED = (-100, 255)  # what losses ignore: by default, and by custom in segmentation
+_Marks = frozenset[object]
 
 
 @enters
@@ -52,6 +55,7 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
     if not isinstance(function, Function):
         return False
     m.state["sampling"] = True
+    m.state["ignored-labels"] = _ignored(m, function)
     result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
     for part, detail, at in _parts(m, result, "", function.node.code.span(function.node.at), 0):
         m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}"))
@@ -63,6 +67,21 @@ def _is_dataset(made: Instance) -> bool:
         any(is_a(base, DATASET) or base.endswith("Dataset") for base in made.cls.libraries())
         or made.cls.has_unknown_base
     )
+
+
+def _ignored(m: Machine, function: Function) -> _Marks:
+    """The labels that losses ignore: those of custom, and what stands behind `ignore_index=` in the dataset's file."""
+    module = function.scope.module
+    if module.source is None or "ignore_index" not in module.source.code.text:
+        return frozenset(_IGNORED)
+    given = [node.value for node in ast.walk(module.source.tree) if _is_ignore_index(node)]
+    written = [value.value for value in given if isinstance(value, ast.Constant)]
+    named = [m.session.program.bind(m, module, value.id) for value in given if isinstance(value, ast.Name)]
+    return frozenset((*_IGNORED, *written, *(value.value for value in named if isinstance(value, Const))))
+
+
+def _is_ignore_index(node: ast.AST) -> TypeGuard[ast.keyword]:
+    return isinstance(node, ast.keyword) and node.arg == "ignore_index"
 
 
 def can_be_missing(m: Machine, key: object, mapping: Abstract, call: Call) -> bool:
@@ -86,18 +105,19 @@ def _parts(m: Machine, value: Abstract, name: str, at: Span, depth: int) -> Iter
 
 def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
     """What a part of a sample is, and where it is written."""
+    ignored: _Marks = m.state["ignored-labels"]
     match value:
         case Const() if value.at is not None:
-            return _of_number(value.value), value.at
+            return _of_number(value.value, ignored), value.at
         case Sequence() if value.kind == "list" and value.items and not value.open:
             numbers = list(_numbers(value))
             if numbers and all(isinstance(number, Const) for number in numbers):
-                return _of_numbers(numbers), value.at or at
+                return _of_numbers(numbers, ignored), value.at or at
         case Tensor() if value.node.kind is Kind.CONSTANT:
             written = m.state.get("written-out", {}).get(id(value.node))
             if written is not None:
                 return _described(m, written, at)
-            return _of_tensor(value.node), _origin(value.node).at
+            return _of_tensor(value.node, ignored), _origin(value.node).at
     return "read", at
 
 
@@ -109,22 +129,22 @@ def _numbers(value: Abstract) -> Iterator[Abstract]:
         yield value
 
 
-def _of_numbers(numbers: list[Any]) -> str:
-    said = {_of_number(number.value) for number in numbers}
+def _of_numbers(numbers: list[Any], ignored: _Marks) -> str:
+    said = {_of_number(number.value, ignored) for number in numbers}
     return "mark" if "mark" in said else "zero" if said == {"zero"} else "made"
 
 
-def _of_number(number: object) -> str:
-    if isinstance(number, bool) or not isinstance(number, int | float):
+def _of_number(number: object, ignored: _Marks) -> str:
+    if isinstance(number, bool) or not isinstance(number, int | float) or number in ignored:
         return "mark"
     return "mark" if number < 0 or math.isnan(number) else "zero" if number == 0 else "made"
 
 
-def _of_tensor(node: Value) -> str:
+def _of_tensor(node: Value, ignored: _Marks) -> str:
     if "empty" in node.op or (not node.inputs and any(size == 0 for _, size in node.arguments)):
         return "mark"  # of no elements
     if node.number is not None:
-        return _of_number(node.number)
+        return _of_number(node.number, ignored)
     return "zero" if "zeros" in node.op else "made"
 
 

@@ -74,11 +74,15 @@ Or leave such samples out, or return a mask beside the label, and weight the los
 
 ## What it does not report
 - Labels that cannot be real: negative numbers, NaN, None, empty tensors.
+- Labels that losses ignore: 255, and the number (or the name of one) that stands behind `ignore_index=` in the file of
+  the dataset.
 - Samples that say so: another part of them is a mask, a weight or a flag.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
 
 ## Limits
-What the loss does with a label in another file is not looked at.
+A label is known by the words of its key, or as the last part of a tuple. What the loss does with it is not looked at:
+an
+`ignore_index` other than 255 in another file, or a mask that the training makes of the label, is not seen.
 """
 
 from __future__ import annotations
@@ -86,46 +90,53 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Decision, Fact, Tape
+from gradlint.tape import Fact, Tape
 
 SEVERITY = Severity.WARNING
 _HELP = "Leave such samples out, or give a label that the loss ignores, or a mask beside it."
 _TARGETS = re.compile(
-    r"label|target|class|box|keypoint|landmark|joint|mask|depth|score|rating|annot|^y$|\by\b|gt|truth|tag|category|answer"
+    r"(?<![a-z])(labels?|targets?|class(es)?|b?box(es)?|keypoints?|landmarks?|joints?|masks?|depths?|scores?|ratings?"
+    r"|annot[a-z]*|ys?|gts?|(ground)?truth|tags?|categor(y|ies)|answers?)(?![a-z])"
 )
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FLAGS = re.compile(r"mask|valid|visib|weight|has_|is_|known|present|observed|flag|confiden|ignore|exist|missing")
 _SETTING = re.compile(r"rand|augment|flip|train|test|split|phase|mode|transform|cache|return_|use_|with_")
 _OWN = re.compile(
     r"""self(\.\w+)+|\b(not|and|or|is|in|None|True|False|len|isinstance|hasattr|str|list|dict)\b|"[^"]*"|'[^']*'|\b\d+\b"""
 )
 
+_MESSAGE = "a sample without a label gets one that looks real: the loss cannot tell it from those that were given"
 _Parts = dict[str, tuple[str, Span]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """A sample on one path: what each part of it is, and where it is written."""
+
+    tape: Tape
+    parts: _Parts
+
+    def says(self, part: str) -> str:
+        return self.parts.get(part, ("",))[0]
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every part of a sample that is read on one path and made up on another."""
-    samples = [(tape, parts) for tape in paths if (parts := _parts(tape))]
+    samples = [_Sample(tape, parts) for tape in paths if (parts := _parts(tape))]
     told: set[Span] = set()
-    for part in sorted({part for _, parts in samples for part in parts}):
-        read = [parts for _, parts in samples if parts.get(part, ("",))[0] == "read"]
-        if (
-            not read
-            or not _is_target(part)
-            or any(_FLAGS.search(other) for parts in read for other in parts if other != part)
-        ):
+    for part in sorted({part for sample in samples for part in sample.parts}):
+        read = [sample for sample in samples if sample.says(part) == "read"]
+        if not any(_is_target(part, sample.parts) for sample in read) or _has_flag(part, read):
             continue
-        for tape, parts in samples:
-            said, at = parts.get(part, ("", None))
-            if (
-                said in ("zero", "made")
-                and at is not None
-                and at not in told
-                and _is_for_the_sample(tape.decisions, at)
-            ) and not _is_flagged(part, parts, read):
-                told.add(at)
-                yield Report(at, _message(tape.decisions), _HELP)
+        for sample in samples:
+            if sample.says(part) not in ("zero", "made") or sample.parts[part][1] in told:
+                continue
+            if _is_for_the_sample(sample, read) and not _is_flagged(part, sample, read):
+                told.add(sample.parts[part][1])
+                yield Report(sample.parts[part][1], _MESSAGE, _HELP)
 
 
 def _parts(tape: Tape) -> _Parts:
@@ -137,35 +148,50 @@ def _parts(tape: Tape) -> _Parts:
     return found
 
 
-def _is_target(part: str) -> bool:
-    """Whether a part of a sample is a label by its name, or by not being the first."""
-    return (part[-1:].isdigit() and part != "0") or bool(_TARGETS.search(part.lower()))
+def _is_target(part: str, parts: _Parts) -> bool:
+    """Whether a part of a sample is a label by the words of its name, or by standing last."""
+    first = part.partition(".")[0]
+    if part.replace(".", "").isdigit():
+        return first != "0" and int(first) == max(int(name.partition(".")[0]) for name in parts)
+    return bool(_TARGETS.search(_HUMP.sub("_", part).lower()))
 
 
-def _is_for_the_sample(decisions: Sequence[Decision], at: Span) -> bool:
-    """Whether what was decided depends on the sample, and not on how the dataset is set up, or on chance."""
-    return any(
-        not _SETTING.search(decision.text) and re.search(r"[A-Za-z_]\w*", _OWN.sub("", decision.text)) is not None
-        for decision in decisions
-        if decision.at.path == at.path and 0 <= at.line - decision.at.line <= 6
-    )
+def _has_flag(part: str, read: Sequence[_Sample]) -> bool:
+    """Whether another part of the samples that have a label is a mask, a weight or a flag by its name."""
+    return any(_FLAGS.search(other) for sample in read for other in sample.parts if other != part)
 
 
-def _is_flagged(part: str, parts: _Parts, read: Sequence[_Parts]) -> bool:
+def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
+    """Whether what parts a path from those on which the label is read hangs on the sample: not on how the dataset is
+    set up, or on chance. The paths that go another way at the fewest conditions show it."""
+    parting = [found for other in read if (found := _parting(made.tape, other.tape))]
+    fewest = min((len(found) for found in parting), default=0)
+    return any(all(map(_asks_the_sample, found.values())) for found in parting if len(found) == fewest)
+
+
+def _parting(one: Tape, other: Tape) -> dict[Span, str]:
+    """The conditions that both paths come to, and that do not hold alike."""
+    sides, others = _sides(one), _sides(other)
+    return {d.at: d.text for d in one.decisions if others.get(d.at, sides[d.at]) != sides[d.at]}
+
+
+def _sides(tape: Tape) -> dict[Span, set[bool]]:
+    found: dict[Span, set[bool]] = {}
+    for decision in tape.decisions:
+        found.setdefault(decision.at, set()).add(decision.holds)
+    return found
+
+
+def _asks_the_sample(text: str) -> bool:
+    return not _SETTING.search(text) and re.search(r"[A-Za-z_]\w*", _OWN.sub("", text)) is not None
+
+
+def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
     """Whether another part tells these samples from those with a label: a constant here, and another one there."""
-    for other, (said, _) in parts.items():
-        if (
-            other != part
-            and said in ("zero", "made", "mark")
-            and not any(_same(theirs, other, said) for theirs in read)
-        ) and any(theirs.get(other, ("read",))[0] != "read" for theirs in read):
+    for other, (said, _) in made.parts.items():
+        if other == part or said not in ("zero", "made", "mark"):
+            continue
+        theirs = {sample.says(other) or "read" for sample in read}
+        if said not in theirs and theirs != {"read"}:
             return True
     return False
-
-
-def _same(theirs: _Parts, other: str, said: str) -> bool:
-    return theirs.get(other, ("",))[0] == said
-
-
-def _message(decisions: Sequence[Decision]) -> str:
-    return "a sample without a label gets one that looks real: the loss cannot tell it from those that were given"
