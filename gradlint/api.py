@@ -50,7 +50,7 @@ def check(
     `cache` is a folder that keeps results from one call to the next. Raises UserError for what cannot be done.
     """
     from gradlint import checker
-    from gradlint.fix.attach import Files, with_fixes
+    from gradlint.fix.attach import fixed
 
     values = {} if min_severity is None else {"min_severity": parse_severity(min_severity)}
     selection = Selection(None if select is None else _codes(select), _codes(extend_select), _codes(ignore))
@@ -61,8 +61,7 @@ def check(
     folder = None if cache is None else pathlib.Path(cache).absolute()
     checked = checker.check(files, settings_for, given={}, jobs=jobs, cache=folder)
     settings = settings_for(pathlib.Path.cwd())
-    found = with_fixes(checked.wanted(settings), Files(checked.texts.text))
-    return list(checked.outcome(settings, findings=found).findings)
+    return list(checked.outcome(settings, findings=fixed(checked, checked.wanted(settings))).findings)
 
 
 def trace(

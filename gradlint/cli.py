@@ -107,12 +107,8 @@ def _parsed(parse: Callable[[Any], object]) -> Callable[[click.Context, click.Pa
     return callback
 
 
-def _split_codes(words: Sequence[str]) -> tuple[str, ...]:
-    return config.parse_codes([code.strip().upper() for word in words for code in word.split(",") if code.strip()])
-
-
 def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
-    return click.option(name, multiple=True, metavar="CODE,...", callback=_parsed(_split_codes), help=help_text)
+    return click.option(name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes), help=help_text)
 
 
 @gradlint.command()
@@ -239,9 +235,9 @@ def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -
     """What is to be reported, with fixes."""
     found = checked.wanted(settings)
     if found:
-        from gradlint.fix.attach import Files, with_fixes
+        from gradlint.fix.attach import fixed
 
-        found = with_fixes(found, Files(checked.texts.text))
+        found = fixed(checked, found)
     return checked.outcome(settings, color=options["output_file"] is None and _has_color(), findings=found)
 
 

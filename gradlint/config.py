@@ -168,6 +168,11 @@ def parse_codes(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
+def split_codes(words: Sequence[str]) -> tuple[str, ...]:
+    """The codes in the words of a command line, each of which can hold several, in either case, between commas."""
+    return parse_codes([code.strip().upper() for word in words for code in word.split(",") if code.strip()])
+
+
 def parse_format(word: object) -> str:
     """The report format that `word` names."""
     return _one_of(formats())(word)

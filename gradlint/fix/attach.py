@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 
+from gradlint.checker import Checked
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix
 from gradlint.fix.edits import edited, is_consistent, parses
@@ -29,6 +30,11 @@ class Files:
             parsed = parse(path, text) if isinstance(text, str) else None
             self._files[path] = File(path, Layout(parsed.text, parsed.tree)) if isinstance(parsed, Source) else None
         return self._files[path]
+
+
+def fixed(checked: Checked, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings of a check, each with its fix if there is one."""
+    return with_fixes(findings, Files(checked.texts.text))
 
 
 def with_fixes(findings: Iterable[Finding], files: Files) -> tuple[Finding, ...]:

@@ -70,13 +70,11 @@ def _seed(number: int) -> None:
 
 
 def _settings_finder(options: dict[str, Any]) -> SettingsFor:
-    selection = config.Selection(_codes(options["select"]) or None, (), _codes(options["ignore"]))
+    selection = config.Selection(
+        config.split_codes(options["select"]) or None, (), config.split_codes(options["ignore"])
+    )
     values = {"fail_on": config.parse_threshold(options["fail_on"])} if options["fail_on"] else {}
     return config.settings_finder(lambda settings: settings.overridden(selection, (), values))
-
-
-def _codes(words: Sequence[str]) -> tuple[str, ...]:
-    return config.parse_codes([code.strip().upper() for word in words for code in word.split(",") if code.strip()])
 
 
 @contextlib.contextmanager
