@@ -2,9 +2,10 @@
 
 import ast
 
+from ir_text import text
+
 from gradlint.ir import lower
 from gradlint.ir.nodes import Code
-from gradlint.ir.text import text
 
 
 def ir_of(source: str) -> str:

@@ -1,4 +1,4 @@
-"""The IR as text: one node a line, parts indented, for tests and `gradlint debug ir`."""
+"""The IR as text: one node a line, parts indented."""
 
 from __future__ import annotations
 
