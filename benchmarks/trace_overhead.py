@@ -57,7 +57,7 @@ def _step(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Step:
     def step() -> None:
         loss = nn.functional.cross_entropy(model(x).flatten(0, -2), y.flatten())
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     return step
