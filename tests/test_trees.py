@@ -5,29 +5,19 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import resource
 import subprocess
 import sys
 
 import pytest
-from commandline import Run
+from commandline import Run, bounded
 from oddities import GOOD, LINKS, PASSED_BY, READ, READ_NAMES, REFUSED, plant
 
-MEMORY = 4 << 30
 SECONDS = 240  # of CPU, where a dozen are taken: an endless one is stopped
-
-
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
 def check(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`gradlint check` in a process of its own, as a user of the folder would run it."""
-    return subprocess.run(
-        [sys.executable, "-m", "gradlint", "check", "--jobs", "1", *arguments],
-        cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=_limited, check=False,
-    )  # fmt: skip
+    return bounded(folder, "check", "--jobs", "1", *arguments, seconds=SECONDS)
 
 
 def said(ran: subprocess.CompletedProcess[str]) -> dict[str, list[tuple[str, str]]]:
