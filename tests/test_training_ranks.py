@@ -14,39 +14,22 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from small_training import Pair, large_batches, largest_difference, model_of, samples, sgd, squared
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from gradlint.training import SkippedBatch, Step, Trainer
 
-Pair = tuple[Tensor, Tensor]
 RANKS = 2
 SIZES = ([3, 1, 4, 2, 5, 2, 6], [2, 2, 1, 5, 3, 4, 1])
 EVEN = ([3, 1, 4, 2], [2, 2, 1, 5])
-
-
-def model_of() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1)).double()
-
-
-def sgd(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 
 def batches_of(sizes: list[int], rank: int) -> list[Pair]:
     generator = torch.Generator().manual_seed(10 + rank)
     rows = [torch.randn(size, 4, dtype=torch.float64, generator=generator) for size in sizes]
     return [(row[:, :3], row[:, 3:]) for row in rows]
-
-
-def squared(model: nn.Module, batch: Pair) -> Tensor:
-    return nn.functional.mse_loss(model(batch[0]), batch[1])
-
-
-def samples(batch: Pair) -> float:
-    return len(batch[0])
 
 
 def at(*numbers: int, instead: Callable[[Tensor], Tensor]) -> Callable[[nn.Module, Pair], Tensor]:
@@ -171,19 +154,11 @@ def windows_of(sizes: tuple[list[int], list[int]], accumulate: int, left_out: di
     return [windows[step] for step in sorted(windows)]
 
 
-def large_batches(windows: list[list[Pair]]) -> list[Tensor]:
+def trained_on(windows: list[list[Pair]]) -> list[Tensor]:
+    """The parameters after one large batch a window."""
     model = model_of()
-    optimizer = sgd(model)
-    for window in windows:
-        optimizer.zero_grad()
-        inputs, targets = (torch.cat(tensors) for tensors in zip(*window, strict=True))
-        squared(model, (inputs, targets)).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+    large_batches(model, windows)
     return [parameter.detach() for parameter in model.parameters()]
-
-
-def largest_difference(some: list[Tensor], others: list[Tensor]) -> float:
-    return max(float((a - b).abs().max()) for a, b in zip(some, others, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +176,7 @@ def largest_difference(some: list[Tensor], others: list[Tensor]) -> float:
 def test_two_processes_equal_one_large_batch_of_what_was_not_skipped(
     results: list[dict[str, Any]], scenario: str, left_out: dict[int, set[int]], rank: int
 ) -> None:
-    expected = large_batches(windows_of(SIZES, 3, left_out))
+    expected = trained_on(windows_of(SIZES, 3, left_out))
     assert largest_difference(results[rank][scenario]["parameters"], expected) < 1e-12
 
 
@@ -222,13 +197,13 @@ def test_a_nan_on_one_rank_skips_the_step_on_both(results: list[dict[str, Any]])
 
 
 def test_tails_of_unequal_length_are_weighted_by_what_they_hold(results: list[dict[str, Any]]) -> None:
-    expected = large_batches(windows_of((SIZES[0], SIZES[1][:5]), 4, {}))
+    expected = trained_on(windows_of((SIZES[0], SIZES[1][:5]), 4, {}))
     for result in results:
         assert largest_difference(result["unequal tails"]["parameters"], expected) < 1e-12
 
 
 def test_a_rank_that_runs_out_ends_the_epoch_for_all(results: list[dict[str, Any]]) -> None:
-    expected = large_batches(windows_of((SIZES[0][:4], SIZES[1][:4]), 2, {}))
+    expected = trained_on(windows_of((SIZES[0][:4], SIZES[1][:4]), 2, {}))
     for result in results:
         assert largest_difference(result["rank 1 ends first"]["parameters"], expected) < 1e-12
     assert results[0]["rank 1 ends first"]["warnings"] == ["2 batches are left out: another process has none left"]
