@@ -402,3 +402,66 @@ def test_columns_count_characters_in_statements_and_decorators(tmp_path: pathlib
     for code, text in (("GL508", "kept.append(loss)"), ("GL103", 'torch.set_grad_enabled("größe" == "")')):
         begin, end = found[code]["location"], found[code]["end_location"]
         assert lines[begin["row"] - 1][begin["column"] - 1 : end["column"] - 1] == text
+
+
+EVALUATED = """
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+@torch.no_grad()
+def evaluate():
+    losses = []
+    for _ in range(2):
+        losses.append(model(torch.randn(4, 2)).pow(2).mean().item())
+    return losses
+
+def train():
+    losses = []
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = model(torch.randn(4, 2)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)  # kept
+    return losses
+
+evaluate(), train()
+"""
+
+
+def test_what_keeps_losses_is_the_statement_of_the_function_that_trains(tmp_path: pathlib.Path) -> None:
+    lines = write(tmp_path, EVALUATED)
+    ran = json_of(tmp_path, "--confirm")
+    assert ran.codes == [("GL508", marked(lines, "kept"))]
+    assert [each["verdict"] for each in ran.report["confirmations"]] == ["confirmed"]
+
+
+def test_a_list_of_the_module_is_not_taken_for_a_variable_of_that_name(tmp_path: pathlib.Path) -> None:
+    lines = write(tmp_path, EVALUATED.replace("def train():\n    losses = []", "losses = []\ndef train():"))
+    assert json_of(tmp_path).codes == [("GL508", marked(lines, "kept"))]
+
+
+def test_of_several_statements_that_may_keep_losses_none_is_blamed(tmp_path: pathlib.Path) -> None:
+    write(
+        tmp_path,
+        """
+        class Log:
+            def __init__(self):
+                self.losses = []
+
+        class Other(Log):
+            def add(self, loss):
+                self.losses.append(loss)
+
+        log = Log()
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 2)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            log.losses.append(loss)
+        """,
+    )
+    assert json_of(tmp_path).codes == []

@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -67,12 +67,12 @@ def is_users(code: CodeType) -> bool:
     return known
 
 
-def scopes() -> Iterator[dict[str, Any]]:
-    """The variables of the user's running functions."""
+def scopes() -> Iterator[tuple[CodeType, Mapping[str, Any]]]:
+    """The user's running functions, each with its variables."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_users(frame.f_code):
-            yield frame.f_locals
+            yield frame.f_code, frame.f_locals
         frame = frame.f_back
 
 

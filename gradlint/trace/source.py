@@ -95,6 +95,11 @@ def function(code: CodeType) -> ast.AST | None:
     return _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
 
 
+def module(path: str) -> ast.AST | None:
+    """The tree of a file; None where it has none."""
+    return _file(path).functions.get((1, "<module>"))
+
+
 def extent(node: ast.AST) -> Position:
     """Line, column, end line and end column of a node; columns in bytes from 0."""
     end_line, end_column = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import gc
-import linecache
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -60,40 +59,88 @@ def _holder(tensors: list[torch.Tensor]) -> Span | None:
             continue
         held = container.values() if isinstance(container, dict) else container
         if sum(any(each is tensor for each in held) for tensor in tensors) >= _PILE:
-            for name in _names(container):
-                at = _statement(name)
-                if at is not None:
-                    return at
+            at = _statement(container)
+            if at is not None:
+                return at
     return None
 
 
-def _names(container: Any) -> Iterator[str]:
-    """What the program calls a container: an attribute, or a variable of a running function."""
+def _statement(container: Any) -> Span | None:
+    """The statement that puts something into a container; None where it is one of several."""
+    found = set(_in_functions(container)) or set(_in_files(container))
+    return found.pop() if len(found) == 1 else None
+
+
+def _in_functions(container: Any) -> Iterator[Span]:
+    """Where running functions that have it in a variable put something into it."""
+    for code, variables in frames.scopes():
+        body = None if code.co_name == "<module>" else source.function(code)
+        if body is not None:
+            for name in [name for name, value in variables.items() if value is container]:
+                yield from _growing(code.co_filename, body, (name,))
+
+
+def _in_files(container: Any) -> Iterator[Span]:
+    """Where the program puts something into what is called as the container is, outside of functions that run."""
+    spellings = set(_spellings(container))
+    for path in frames.users_files() if spellings else ():
+        tree = source.module(path)
+        if tree is not None:
+            yield from _growing(path, tree, tuple(spellings))
+
+
+def _spellings(container: Any) -> Iterator[str]:
+    """How the program writes a container that lies in a module, an object or a dictionary: `losses`, `.losses`."""
     for place in gc.get_referrers(container):
         # Python 3.11 keeps attributes in the object itself, until someone asks for its `__dict__`.
         held = place if isinstance(place, dict) else getattr(place, "__dict__", {})
-        yield from (name for name, value in list(held.items()) if value is container and isinstance(name, str))
-    for scope in frames.scopes():
-        yield from (name for name, value in scope.items() if value is container)
+        for name in [name for name, value in list(held.items()) if value is container and isinstance(name, str)]:
+            if "__builtins__" in held:
+                yield name
+            if held is not place or _is_namespace(held):
+                yield f".{name}"
+            else:
+                yield f"[{name!r}]"
 
 
-def _statement(name: str) -> Span | None:
-    """Where the user's files put something into what is called `name`."""
-    for file in frames.users_files():
-        try:
-            tree = ast.parse("".join(linecache.getlines(file)))
-        except SyntaxError:
-            continue
-        for node in ast.walk(tree):
-            if _grows(node, name):
-                return source.span_of(file, source.extent(node))
-    return None
+def _is_namespace(held: dict[Any, Any]) -> bool:
+    """Whether a dictionary holds the attributes of an object, a class or a module."""
+    return any(isinstance(owner, type) or getattr(owner, "__dict__", None) is held for owner in gc.get_referrers(held))
 
 
-def _grows(node: ast.AST, name: str) -> bool:
+def _growing(path: str, tree: ast.AST, spellings: tuple[str, ...]) -> Iterator[Span]:
+    """Where something is put into what has one of these spellings; a function's variable of that name is another."""
+    pending = [(tree, spellings)]
+    for node, outer in pending:
+        for child in ast.iter_child_nodes(node):
+            own = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            inner = tuple(each for each in outer if not _binds(child, each)) if own else outer
+            if _grows(child, inner):
+                yield source.span_of(path, source.extent(child))
+            pending.append((child, inner))
+
+
+def _binds(function: ast.AST, name: str) -> bool:
+    """Whether a name is a variable of the function's own."""
+    parts = list(ast.walk(function))
+    if any(isinstance(each, ast.Global | ast.Nonlocal) and name in each.names for each in parts):
+        return False
+    return any(
+        (isinstance(each, ast.arg) and each.arg == name)
+        or (isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store))
+        for each in parts
+    )
+
+
+def _grows(node: ast.AST, spellings: tuple[str, ...]) -> bool:
     match node:
         case ast.Call(func=ast.Attribute(attr=verb, value=target)) if verb in _GROWING:
-            return ast.unparse(target).rpartition(".")[2] == name
+            return _is_spelt(target, spellings)
         case ast.AugAssign(target=target) | ast.Assign(targets=[ast.Subscript(value=target)]):
-            return ast.unparse(target).rpartition(".")[2] == name
+            return _is_spelt(target, spellings)
     return False
+
+
+def _is_spelt(target: ast.AST, spellings: tuple[str, ...]) -> bool:
+    text = ast.unparse(target)
+    return any(text == each or (each[0] in ".[" and text.endswith(each)) for each in spellings)
