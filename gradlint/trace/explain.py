@@ -42,7 +42,7 @@ def backward_failed(session: Session, note: Note, losses: list[torch.Tensor], er
         if _OVERWRITTEN in text:
             note.facts["broken"] = _overwritten(session, note, losses)
         elif _FREED in text:
-            note.facts["freed"] = _freed(note, losses)
+            _mark_freed(note, losses)
 
 
 def _overwritten(session: Session, note: Note, losses: list[torch.Tensor]) -> bool:
@@ -148,17 +148,14 @@ def _source(op: Op, role: str, cell: Cell, held: Any) -> Op:
     return op.inputs[1] if role == "other" and len(op.inputs) > 1 else op.inputs[0]
 
 
-def _freed(note: Note, losses: list[torch.Tensor]) -> list[Op]:
-    """The records of the operations whose saved tensors an earlier backward has freed."""
+def _mark_freed(note: Note, losses: list[torch.Tensor]) -> None:
+    """Write down that operations saved something, where an earlier backward has freed it."""
     ops = _by_sequence(note.facts["ops"])
-    found: dict[int, Op] = {}
     for node in nodes(losses):
         if any(_is_freed(node, attribute) for attribute in _attributes(node)):
             op = _maker(ops, node)
             if op is not None:
-                found[id(op)] = op
                 op.saves = op.saves or [("input", Cell(), op.inputs[0] if op.inputs else op, 0)]
-    return list(found.values())
 
 
 def _is_freed(node: Any, attribute: str) -> bool:

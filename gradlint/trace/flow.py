@@ -18,6 +18,7 @@ from typing import Protocol
 import torch
 
 from gradlint.finding import Span
+from gradlint.report._place import listed
 from gradlint.tape import Cut, Kind, Value, ancestors, constants, cuts
 from gradlint.trace import probes, source
 from gradlint.trace.assemble import Assembler
@@ -95,7 +96,6 @@ class _Explained:
         assembler = Assembler(session, "test")
         self.loss = assembler.value(session.memory.of(loss, nearest()))
         self.parameters = {name: assembler.parameter(session.memory.held(each)) for name, each in wanted.items()}
-        self.keep = assembler  # which gives values their identity
 
     def is_only_zero(self, name: str, gradient: torch.Tensor) -> bool:
         """Whether a gradient is zero for what the loss is computed by: each route has a derivative of zero."""
@@ -120,7 +120,7 @@ class _Explained:
 
     def message(self, starved: Collection[str]) -> Iterator[str]:
         """What is wrong, and below it each line that is to blame."""
-        yield f"no gradient reaches {len(starved)} of {len(self.parameters)} parameters: {_listed(starved)}"
+        yield f"no gradient reaches {len(starved)} of {len(self.parameters)} parameters: {listed(starved, _SHOWN)}"
         left = set(starved)
         blamed: dict[Span, tuple[str, set[str]]] = {}
         for value, why in self._culprits():
@@ -129,7 +129,7 @@ class _Explained:
                 blamed.setdefault(place(value), (why, set()))[1].update(names)
                 left -= names
         for at, (why, names) in blamed.items():
-            yield from _shown(at, why if names == set(starved) else f"{why}: {_listed(sorted(names))}")
+            yield from _shown(at, why if names == set(starved) else f"{why}: {listed(sorted(names), _SHOWN)}")
         if left:
             yield from self._unexplained(sorted(left))
 
@@ -148,13 +148,7 @@ class _Explained:
         for value in fresh:
             yield from _shown(value.at, _WHY[Cut.CONSTANT])
         if not fresh:
-            yield f"  nothing that the loss is computed from uses {_listed(names)}"
-
-
-def _listed(names: Collection[str]) -> str:
-    shown = list(names)[:_SHOWN]
-    rest = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+            yield f"  nothing that the loss is computed from uses {listed(names, _SHOWN)}"
 
 
 def _shown(at: Span, why: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from gradlint import output
 from gradlint.finding import Finding, Severity
 from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object
-from gradlint.report._place import printable
+from gradlint.report._place import listed, printable
 from gradlint.tape import Tape
 from gradlint.trace import ranks, replicas, routes
 from gradlint.trace.confirm import Confirmation
@@ -149,25 +149,22 @@ def _key(finding: Mapping[str, Any]) -> str:
     return json.dumps([finding["code"], finding["filename"], finding["location"]])
 
 
-def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]] | None = None) -> str:
+def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]]) -> str:
     """The report for people: each finding framed, then its route, the parameters not reached, and what was not seen."""
-    findings = tuple(told.finding for told in report.told)
-    files = len({finding.at.path for finding in findings})
-    outcome = Outcome(findings, files, lambda at: linecache.getlines(os.path.abspath(at.path)))
     parts = [_head(report)]
     for told in report.told:
         alone = Outcome(
             (told.finding,), 1, lambda at: [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(at.path))]
         )
         parts.append(render("text", alone).rsplit("\n", 2)[0] + "\n" + "".join(_extras(told)))
-    parts += _of_other_ranks(reports or {})
-    parts += [f"gradlint trace: {line}\n" for line in replicas.told(reports or {0: as_json(report)})]
+    parts += _of_other_ranks(reports)
+    parts += [f"gradlint trace: {line}\n" for line in replicas.told(reports)]
     parts += [f"gradlint trace: {line}\n" for line in unseen(report.session)]
     parts += [
         printable(f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}") + "\n"
         for each in report.confirmations
     ]
-    parts.append(_summary(outcome.findings))
+    parts.append(_summary(report.told))
     return "\n".join(part for part in parts if part)
 
 
@@ -194,14 +191,12 @@ def _extras(told: Told) -> Iterator[str]:
         yield "route from the loss:\n"
         yield from (f"  {place.at}  {place.text}\n" for place in _shortened(told.route))
     if told.unreached:
-        names = ", ".join(told.unreached[:_SHOWN_NAMES])
-        more = f" and {len(told.unreached) - _SHOWN_NAMES} more" if len(told.unreached) > _SHOWN_NAMES else ""
-        yield f"parameters not reached: {names}{more}\n"
+        yield f"parameters not reached: {listed(told.unreached, _SHOWN_NAMES)}\n"
 
 
 def _shortened(route: Sequence[Place]) -> Sequence[Place]:
     return route if len(route) <= _SHOWN_ROUTE else (*route[: _SHOWN_ROUTE // 2], *route[-_SHOWN_ROUTE // 2 :])
 
 
-def _summary(findings: Sequence[Any]) -> str:
-    return f"{len(findings)} finding{'' if len(findings) == 1 else 's'}.\n" if findings else "No finding.\n"
+def _summary(told: Sequence[Told]) -> str:
+    return f"{len(told)} finding{'' if len(told) == 1 else 's'}.\n" if told else "No finding.\n"

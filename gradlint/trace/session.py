@@ -106,7 +106,6 @@ class Session:
         self.depth = 0
         self.stepping = False
         self.scaler_stepped = False
-        self.ended_by = ""
         self.named_at = (0, 0)
         self.in_train = self.in_apply = self.scheduling = False
         self.without_cuda = False

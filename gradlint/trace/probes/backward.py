@@ -97,7 +97,6 @@ def _run(
             return run()
     except RuntimeError as error:
         if note is not None:
-            note.facts["raised"] = str(error)
             session.guarded(explain.backward_failed, session, note, losses, error)
         raise
 
@@ -111,7 +110,6 @@ def _noted(
     note.facts["inputs"] = None if inputs is None else [memory.of(tensor, note.place) for tensor in inputs]
     note.facts["scaler"] = _scaler(session, losses, ops)
     note.facts["autocast"] = session.autocast
-    note.facts["numel"] = sum(loss.numel() for loss in losses)
     session.name_parameters()
     session.seen_sink(note.place)
     session.collectives.add("backward", note.place)

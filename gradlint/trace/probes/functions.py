@@ -79,7 +79,6 @@ def _unmarked(session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op
         for tensor, op in zip(inputs, given, strict=False):
             if session.memory.cell(tensor) is not cell:
                 continue
-            note.facts["inside"] = cls.__name__
             dirty = any(each is tensor for each in returned)
             aliases = any(session.memory.cell(each) is cell for each in returned)
             if not dirty and aliases and op.requires_grad:

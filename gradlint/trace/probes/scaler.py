@@ -78,20 +78,15 @@ def _unscale(session: Session, original: Callable[..., Any]) -> Callable[..., An
     def unscale_(self: Any, optimizer: Any) -> Any:
         if session.quiet or session.depth:
             return original(self, optimizer)
-        note = session.guarded(_unscaled, session, self, optimizer)
+        session.guarded(_unscaled, session, self, optimizer)
         with session.paused():
-            try:
-                return original(self, optimizer)
-            except (RuntimeError, ValueError) as error:
-                if note is not None:
-                    note.facts["raised"] = str(error)
-                raise
+            return original(self, optimizer)
 
     return unscale_
 
 
-def _unscaled(session: Session, scaler: Any, optimizer: Any) -> Any:
-    return session.happened("unscale", scaler=_record(session, scaler), stepper=held(session, optimizer))
+def _unscaled(session: Session, scaler: Any, optimizer: Any) -> None:
+    session.happened("unscale", scaler=_record(session, scaler), stepper=held(session, optimizer))
 
 
 def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
