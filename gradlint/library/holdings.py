@@ -9,11 +9,10 @@ as a statement).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradlint import tape
+from gradlint import names, tape
 from gradlint.interpret import conditions
 from gradlint.interpret.registry import hears, method
 from gradlint.interpret.values import (
@@ -30,6 +29,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.library import roles
 from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
 from gradlint.tape import Cut, Kind, Value
 
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
 
-_SCHEDULES = re.compile("sched|warmup|lr")  # what is given an optimizer and steers its rate alone
+_RUNS = frozenset(
+    ["step", "train", "run", "fit", "epoch", "loop"]
+)  # what a name with one of these does is no setting up
 MAX_DEPTH = 3  # how deep containers are searched for modules
 MISSPELT = frozenset(
     [
@@ -212,7 +214,8 @@ def used_up(m: Machine, generator: Sequence, call: Call) -> None:
 @hears("unknown call")
 def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given an optimizer may step it; a schedule steers its rate alone."""
-    if not _SCHEDULES.search(symbol.text.lower()):
+    steers = roles.named(symbol.text) == "scheduler" and _RUNS.isdisjoint(names.words(symbol.text))
+    if not steers:
         escapes(m, call.values, call)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gradlint import tape
+from gradlint import names, tape
 from gradlint.interpret.registry import hears
 from gradlint.interpret.values import Abstract, Tensor, Unknown
 from gradlint.library.effects import is_loss_function
@@ -17,12 +17,30 @@ from gradlint.tape import Value
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_NAMED = re.compile(r"loss|(?:^|_)(?:nll|kld?|elbo|penalty|reg|regulari[sz](?:er|ation))(?:_|\d|$)", re.IGNORECASE)
+_WORDS = frozenset(
+    [
+        "losses",
+        "nll",
+        "kl",
+        "kld",
+        "elbo",
+        "penalty",
+        "penalties",
+        "regularizer",
+        "regulariser",
+        "regularization",
+        "regularisation",
+    ]
+)
+_LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
+_OF_A_LOSS = frozenset(["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"])
 
 
 def names_loss(name: str) -> bool:
     """Whether a variable's name says that it is a loss."""
-    return _NAMED.search(name) is not None
+    words = names.words(name)
+    says = any(word in _WORDS or _LOSS.fullmatch(word) for word in words)
+    return says and words[-1] not in _OF_A_LOSS
 
 
 def computed(m: Machine, op: str, value: Value, text: str) -> None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 OPTIMIZER = "torch.optim.Optimizer"
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
-_NAMES = ("opt", "adam", "sgd")
 MAX_DEPTH = 4  # how deep lists and groups of parameters are searched
 
 
@@ -115,13 +114,6 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
             known[value.symbol] = tape.Optimizer(value.symbol.text, "", call.frame.span(call.node), complete=False)
         return known[value.symbol]  # type: ignore[no-any-return]
     return None
-
-
-def looks_like_optimizer(m: Machine, unknown: Unknown) -> bool:
-    """Whether an unknown thing is an optimizer by its name, or has been used as one."""
-    return unknown.symbol in m.state.get("unknown-optimizers", {}) or any(
-        word in unknown.symbol.text.lower() for word in _NAMES
-    )
 
 
 @method(OPTIMIZER, "zero_grad")

@@ -9,8 +9,9 @@ from gradlint.interpret import tensors
 from gradlint.interpret.attributes import of_tensor
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
-from gradlint.interpret.registry import find_method, guesses, method
+from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Tensor, Unknown
+from gradlint.library import roles
 from gradlint.library.devices import place
 from gradlint.library.effects import lookup
 from gradlint.tape import Kind
@@ -94,6 +95,21 @@ _TENSOR_ONLY = frozenset(
     ]
 )
 
+_CASTS = (
+    "to",
+    "cuda",
+    "cpu",
+    "half",
+    "float",
+    "double",
+    "bfloat16",
+    "type",
+    "share_memory_",
+    "apply",
+    "contiguous",
+)
+MOST_OF_A_SCHEDULER = 2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
+
 
 @guesses
 def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
@@ -129,27 +145,19 @@ def _is_made_of_tensors(m: Machine, unknown: Unknown) -> bool:
     return made is not None and made.op == "call" and any(source.kind not in own for source in made.inputs)
 
 
-@method(
-    "unknown",
-    "to",
-    "cuda",
-    "cpu",
-    "half",
-    "float",
-    "double",
-    "bfloat16",
-    "type",
-    "share_memory_",
-    "apply",
-    "contiguous",
-)
-def same(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """`model.to(device)`, `x.to(device)`: what it was."""
-    place(m, call)
-    _tell_cast(m, unknown, call)
-    if unknown.symbol in m.tensors:
-        return m.call(m.attribute(m.tensors[unknown.symbol], call.name.rpartition(".")[2], call), call)
-    return unknown
+def _same(name: str) -> None:
+    @method("unknown", name)
+    def same(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+        """`model.to(device)`, `x.to(device)`: what it was."""
+        place(m, call)
+        _tell_cast(m, unknown, call)
+        if unknown.symbol in m.tensors:
+            return m.call(m.attribute(m.tensors[unknown.symbol], name, call), call)
+        return unknown
+
+
+for _name in _CASTS:
+    _same(_name)
 
 
 def _tell_cast(m: Machine, unknown: Unknown, call: Call) -> None:
@@ -163,14 +171,23 @@ def _tell_cast(m: Machine, unknown: Unknown, call: Call) -> None:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-cast", value=own, detail=wanted.value))
 
 
-@method("unknown", "train", "eval")
-def set_training(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+@method("unknown", "train")
+def train(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    given = call.get(0, "mode")
+    if given is None:
+        return _set_training(m, unknown, True, call)
+    training = given.value if isinstance(given, Const) and isinstance(given.value, bool) else None
+    return _set_training(m, unknown, training, call)
+
+
+@method("unknown", "eval")
+def evaluate(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    return _set_training(m, unknown, False, call)
+
+
+def _set_training(m: Machine, unknown: Unknown, training: bool | None, call: Call) -> Abstract:
     from gradlint.library.modules import module_of
 
-    given = call.get(0, "mode")
-    training: bool | None = not call.frame.text(call.node).rpartition(".")[2].startswith("eval")
-    if given is not None:
-        training = given.value if isinstance(given, Const) and isinstance(given.value, bool) else None
     m.emit(
         tape.TrainMode(
             at=call.frame.span(call.node),
@@ -201,25 +218,33 @@ def freeze(m: Machine, unknown: Unknown, call: Call) -> None:
     own.cut_at, own.cut_stack = call.frame.span(call.node), m.where
 
 
-@method("unknown", "parameters", "named_parameters", "trainable_parameters", "get_parameters")
+@method("unknown", "parameters", "trainable_parameters", "get_parameters")
 def parameters(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """All parameters of an unknown module, as one."""
+    return Sequence("generator", [_whole(m, unknown, call)])
+
+
+@method("unknown", "named_parameters")
+def named_parameters(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    name = m.unknown("name", data=True, type="str")
+    return Sequence("generator", [Sequence("tuple", [name, _whole(m, unknown, call)])])
+
+
+def _whole(m: Machine, unknown: Unknown, call: Call) -> Tensor:
     own = tensors.leaf(m, unknown.symbol, call.node, call.frame)
     whole = m.parameters.get(own.parameter) if own.parameter is not None else None
     if whole is None:
         whole = Tensor(own)
         assert own.parameter is not None
         m.parameters[own.parameter] = whole
-    named = "named" in call.frame.text(call.node)
-    item: Abstract = Sequence("tuple", [m.unknown("name", data=True, type="str"), whole]) if named else whole
-    return Sequence("generator", [item])
+    return whole
 
 
 @method("unknown", "zero_grad")
 def zero_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     from gradlint.library import optimizers
 
-    if optimizers.looks_like_optimizer(m, unknown):
+    if roles.role(m, unknown, call) == "optimizer":
         optimizers.zero_grad(m, unknown, call)
     else:
         own = tensors.leaf(m, unknown.symbol, call.node, call.frame)
@@ -237,18 +262,18 @@ def zero_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "step")
 def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """`step` of an optimizer, a scheduler or a scaler; of anything else (an environment) it is data."""
+    """`step` of an optimizer, a scheduler or a scaler; of anything else (an environment, a learner) it is foreign."""
     from gradlint.library import optimizers
 
-    name = unknown.symbol.text.lower()
-    if "scal" in name and call.args:
+    role = roles.role(m, unknown, call)
+    if role == "scaler" and call.args:
         return _scaler(m, unknown, "step", call)
-    if any(word in name for word in ("sched", "warmup", "lr_")):
+    if role == "scheduler" and len(call.values) <= MOST_OF_A_SCHEDULER:
         optimizers.scheduler_step(m, unknown, call)
         return NONE
-    if optimizers.looks_like_optimizer(m, unknown):
+    if role == "optimizer":
         return optimizers.step(m, unknown, call)
-    return m.unknown(call.frame.text(call.node), data=True)
+    return _foreign(m, unknown, "step", call)
 
 
 def _scaler(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
@@ -260,17 +285,35 @@ def _scaler(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
     return handler(m, made, call) if handler is not None and made is not None else m.unknown(name, data=True)
 
 
-@method("unknown", "scale", "unscale_")
+def _foreign(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
+    """A method that gives nothing to learn from, and may do anything with what it is given."""
+    node, frame = call.node, call.frame
+    symbol = unknown.symbol.derive(("attribute", name), f"{unknown.symbol.text}.{name}")
+    tell("unknown call", m, symbol, call)
+    made = tensors.value(m, "call", Kind.DATA, tensors.sources(m, call.values, node, frame), node, frame)
+    m.emit(tape.ModuleCall(at=frame.span(node), module=tape.Module(symbol.text), result=made))
+    return m.unknown(frame.text(node), data=True)
+
+
+@method("unknown", "scale")
 def scale(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    if "scal" not in unknown.symbol.text.lower() or not call.args:
-        return call_unknown(m, unknown.symbol.derive(("attribute", "scale"), "scale"), call)
-    name = "unscale_" if "unscale_" in call.frame.text(call.node) else "scale"
-    return _scaler(m, unknown, name, call)
+    if call.args and roles.role(m, unknown, call) == "scaler":
+        return _scaler(m, unknown, "scale", call)
+    return call_unknown(m, unknown.symbol.derive(("attribute", "scale"), "scale"), call)
+
+
+@method("unknown", "unscale_")
+def unscale_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """Of an optimizer, whatever the name: nothing but a scaler does that."""
+    if call.args and (roles.role(m, unknown, call) == "scaler" or roles.looks_like_optimizer(m, call.args[0])):
+        return _scaler(m, unknown, "unscale_", call)
+    return call_unknown(m, unknown.symbol.derive(("attribute", "unscale_"), "unscale_"), call)
 
 
 @method("unknown", "update")
 def update(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    return _scaler(m, unknown, "update", call) if "scal" in unknown.symbol.text.lower() else NONE
+    is_scaler = roles.role(m, unknown, call) == "scaler"
+    return (_scaler if is_scaler else _foreign)(m, unknown, "update", call)
 
 
 @method("unknown", "append", "extend", "add", "insert", "setdefault")
@@ -301,8 +344,12 @@ def get(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     )
 
 
-@method("unknown", "size", "dim", "numel", "__len__")
-def measure(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    name = call.frame.text(call.node).rpartition("(")[0].rpartition(".")[2]
-    key = (name, tuple(m.symbol(arg) for arg in call.args))
-    return Unknown(unknown.symbol.derive(key, call.frame.text(call.node)), data=True, type="number")
+def _measure(name: str) -> None:
+    @method("unknown", name)
+    def measure(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+        key = (name, tuple(m.symbol(arg) for arg in call.args))
+        return Unknown(unknown.symbol.derive(key, call.frame.text(call.node)), data=True, type="number")
+
+
+for _name in ("size", "dim", "numel", "__len__"):
+    _measure(_name)

@@ -152,8 +152,8 @@ class Recorder(TorchFunctionMode):
             self._summed(made)
         if made.requires_grad and made.kind is Kind.OPERATION and made.place:
             name = loss_name(made.place[0].code, made.place[0].instruction)
-            if judged.is_loss or name:
-                self.session.note("fact", made.place, what="loss", op=made, detail=name)
+            for detail in [""] * judged.is_loss + [name] * bool(name):
+                self.session.note("fact", made.place, what="loss", op=made, detail=detail)
 
     def _summed(self, made: Op) -> None:
         """A total, computed where what it is computed from was computed, keeps the graphs of all its terms."""

@@ -5,10 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gradlint.tape import Fact, ModuleCall, Tape, Value, ancestors
+from gradlint import names
+from gradlint.tape import Fact, Kept, ModuleCall, Tape, Value, ancestors
 
 FACT = "loss"
-_LOGGING = re.compile(r"log|print|write|record|track|append|scalar|update|wandb|meter|metric|report|display|postfix")
+_TELLS = re.compile(  # by itself, or by what it tells: `log`, `log_metrics`, and not `log_prob`
+    r"(?:log|print|pprint|report|display|plot)(?:_(?:\w+_)?(?:loss|losses|metrics?|values?|stats|step|dict|all|scalars?))?"
+    r"|(?:add|log|write)_(?:scalars?|histogram)|set_postfix(?:_str)?"
+)
+_LOGGERS = frozenset(
+    [
+        "logger",
+        "logging",
+        "log",
+        "logs",
+        "writer",
+        "meter",
+        "meters",
+        "metric",
+        "metrics",
+        "wandb",
+        "mlflow",
+        "tensorboard",
+        "tqdm",
+        "pbar",
+        "progress",
+        "console",
+        "recorder",
+        "history",
+    ]
+)
 
 
 def losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
@@ -26,17 +52,24 @@ def used(tape: Tape) -> Iterator[Fact]:
 
 
 def _away(tape: Tape) -> Iterator[Value]:
-    """What unknown functions gave that are not for logging, and what lies under keys that are not known."""
+    """What is given to unknown functions and containers that are not for logging, or put under an unknown key."""
     for event in tape.events:
-        if isinstance(event, Fact) and event.what == "put-away" and event.value is not None:
-            yield event.value
+        match event:
+            case Fact(what="put-away", value=Value() as value):
+                yield value
+            case Kept(how="unknown", value=value) if not _is_logging(event.text.partition("(")[0]):
+                yield value
     yield from (call.result for call in foreign(tape) if call.result is not None)
 
 
 def foreign(tape: Tape) -> Iterator[ModuleCall]:
     """The calls of unknown functions that are not for logging."""
-    return (event for event in tape.events if isinstance(event, ModuleCall) and not _is_logging(event))
+    calls = (event for event in tape.events if isinstance(event, ModuleCall))
+    unknown = (call for call in calls if call.result is not None and call.result.op == "call")
+    return (call for call in unknown if not _is_logging(call.module.path))
 
 
-def _is_logging(call: ModuleCall) -> bool:
-    return call.result is None or call.result.op != "call" or bool(_LOGGING.search(call.module.path.lower()))
+def _is_logging(path: str) -> bool:
+    """Whether a function is for logging: by its whole name, or by what it is a method of."""
+    *owners, name = names.parts(path) or ("",)
+    return _TELLS.fullmatch(name.lower()) is not None or not _LOGGERS.isdisjoint(names.words(".".join(owners)))

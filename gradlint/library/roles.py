@@ -1,0 +1,44 @@
+"""What something unknown is taken for where it steps: an optimizer, a scheduler or a GradScaler, by use or by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gradlint import names, tape
+from gradlint.interpret.values import Abstract, Call, Instance, Object, Unknown
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+Role = Literal["optimizer", "scheduler", "scaler", ""]
+
+_WORDS: dict[Role, str] = {
+    "optimizer": "opt opts optim optims optimizer optimizers optimiser optimisers "
+    "adam adamw nadam radam adagrad adadelta adafactor sgd rmsprop lbfgs",
+    "scheduler": "sched scheds scheduler schedulers schedule schedules warmup lr",
+    "scaler": "scaler gradscaler",
+}
+_ROLES: dict[str, Role] = {word: role for role, listed in _WORDS.items() for word in listed.split()}
+
+
+def named(text: str) -> Role:
+    """What a name says, by the last word that says anything: a `warmup_optimizer` is an optimizer, `opt_sched` none."""
+    return next((_ROLES[word] for word in reversed(names.words(text)) if word in _ROLES), "")
+
+
+def role(m: Machine, unknown: Unknown, call: Call) -> Role:
+    """What something unknown is in a call of its method: what it was used as; else what it is called there."""
+    return _used_as(m, unknown) or named(call.name.rpartition(".")[0]) or named(unknown.symbol.text)
+
+
+def looks_like_optimizer(m: Machine, value: Abstract) -> bool:
+    """Whether a value is an optimizer, or something unknown that is used or named like one."""
+    if isinstance(value, Object | Instance):
+        return isinstance(value.state.get("handle"), tape.Optimizer)
+    return isinstance(value, Unknown) and (_used_as(m, value) or named(value.symbol.text)) == "optimizer"
+
+
+def _used_as(m: Machine, unknown: Unknown) -> Role:
+    if unknown.symbol in m.state.get("unknown-scalers", {}):
+        return "scaler"
+    return "optimizer" if unknown.symbol in m.state.get("unknown-optimizers", {}) else ""
