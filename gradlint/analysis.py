@@ -17,6 +17,7 @@ from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import SAMPLE, Entry, entries, in_package
 from gradlint.program.modules import Program
+from gradlint.report._place import shown_path
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
@@ -287,8 +288,7 @@ class _Shown(dict[str, str]):
     """How reports write a path: as it was given; that of an imported file relative to the working folder."""
 
     def __missing__(self, path: str) -> str:
-        file, here = Path(path), Path.cwd()
-        self[path] = str(file.relative_to(here)) if file.is_relative_to(here) else path
+        self[path] = shown_path(path)
         return self[path]
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
@@ -17,6 +14,7 @@ from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.report._object import finding_of
+from gradlint.report._traced import traced_report
 from gradlint.source.files import SettingsFor, discover, nearest
 
 Path = str | os.PathLike[str]
@@ -113,10 +111,5 @@ def _run(script: Path, words: Sequence[str], options: Sequence[str]) -> Traced:
     if not pathlib.Path(script).is_file():
         raise UserError(f"{script}: no such file{nearest(str(script))}")
     with tempfile.TemporaryDirectory(prefix="gradlint-") as folder:
-        report = pathlib.Path(folder) / "report.json"
-        command = [sys.executable, "-m", "gradlint", "trace", "--output-format=json", f"--output-file={report}"]
-        ran = subprocess.run([*command, *options, os.fspath(script), *words], check=False)
-        if not report.is_file() or not report.stat().st_size:
-            raise UserError(f"{script}: the run left no report (exit code {ran.returncode})")
-        told = json.loads(report.read_text(encoding="utf-8"))
+        told = traced_report(options, [os.fspath(script), *words], pathlib.Path(folder) / "report.json")
     return Traced([finding_of(each) for each in told["findings"]], told["steps"], told["ended"])

@@ -13,6 +13,7 @@ from gradlint.errors import UserError
 from gradlint.finding import Finding, Severity
 from gradlint.guess import did_you_mean
 from gradlint.report import formats
+from gradlint.report._place import shown_path
 from gradlint.rule import rules
 
 if TYPE_CHECKING:
@@ -146,14 +147,15 @@ def settings_finder(override: Callable[[Settings], Settings]) -> Callable[[pathl
 
 def read(table: Mapping[str, Any], file: pathlib.Path) -> Settings:
     """The settings in the table `[tool.gradlint]` of `file`."""
+    name = shown_path(str(file))
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _KEYS:
-            raise UserError(f"{_shown(file)}: [tool.gradlint] has no setting {key!r}{did_you_mean(key, _KEYS)}")
+            raise UserError(f"{name}: [tool.gradlint] has no setting {key!r}{did_you_mean(key, _KEYS)}")
         try:
             values[key.replace("-", "_")] = _KEYS[key](value)
         except UserError as error:
-            raise UserError(f"{_shown(file)}: [tool.gradlint] {key}: {error}") from None
+            raise UserError(f"{name}: [tool.gradlint] {key}: {error}") from None
     if "baseline" in values:
         values["baseline"] = file.parent / values["baseline"]
     select, extend, ignore = (values.pop(key, default) for key, default in _SELECTION)
@@ -194,18 +196,13 @@ def _table(file: pathlib.Path) -> Mapping[str, Any] | None:
     try:
         tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except RecursionError:
-        raise UserError(f"{_shown(file)}: cannot be read: nested too deeply") from None
+        raise UserError(f"{shown_path(str(file))}: cannot be read: nested too deeply") from None
     except (ValueError, OSError) as error:
-        raise UserError(f"{_shown(file)}: cannot be read: {error}") from None
+        raise UserError(f"{shown_path(str(file))}: cannot be read: {error}") from None
     table = tool.get("gradlint") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise UserError(f"{_shown(file)}: tool.gradlint must be a table")
+        raise UserError(f"{shown_path(str(file))}: tool.gradlint must be a table")
     return table
-
-
-def _shown(file: pathlib.Path) -> str:
-    here = pathlib.Path.cwd()
-    return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
 def _strings(value: object) -> tuple[str, ...]:

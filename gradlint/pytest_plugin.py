@@ -93,11 +93,12 @@ class _Found:
     def __init__(self, session: pytest.Session) -> None:
         from gradlint import checker
         from gradlint.cache import FOLDER
+        from gradlint.report._place import shown_path
 
         self.here = pathlib.Path.cwd()
         settings_for = session.config.stash[_SETTINGS]
         files = sorted({item.path for item in session.items if isinstance(item, Check)})
-        shown = [file.relative_to(self.here) if file.is_relative_to(self.here) else file for file in files]
+        shown = [pathlib.Path(shown_path(str(file))) for file in files]
         folder = settings_for(self.here).root / FOLDER
         self.checked = checker.check(shown, settings_for, given={}, cache=folder)
         self.told: dict[int, tuple[Outcome, dict[pathlib.Path, list[Finding]]]] = {}

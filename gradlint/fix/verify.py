@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import pathlib
@@ -20,6 +19,8 @@ from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.fix.mirror import Mirror, mirror
+from gradlint.report._place import listed
+from gradlint.report._traced import traced_report
 from gradlint.source.files import discover
 
 SEED = 0  # both runs draw the same random numbers, unless the program seeds them itself
@@ -96,8 +97,8 @@ class Comparison:
             ("the program", before.raised or "ends", after.raised or "ends"),
             ("optimizer steps", str(before.steps), str(after.steps)),
             ("with a gradient", _share(before), _share(after)),
-            ("without a gradient", _listed(before.starved), _listed(after.starved)),
-            ("findings of the run", _listed(before.findings), _listed(after.findings)),
+            ("without a gradient", _some(before.starved), _some(after.starved)),
+            ("findings of the run", _some(before.findings), _some(after.findings)),
             ("losses", _numbers(before.losses), _numbers(after.losses)),
         ]
         codes = f" ({', '.join(sorted(self.repaired.codes))})" if self.repaired.codes else ""
@@ -183,17 +184,12 @@ def _run(root: pathlib.Path, copy: Mirror, words: Sequence[str], steps: int | No
     """Runs the program in a copy under `gradlint trace`; its output goes to standard error."""
     report = copy.folder.with_suffix(".json")
     limit = [] if steps is None else ["--steps", str(steps)]
-    command = [
-        sys.executable, "-c", _START, "trace", "--values", "--seed", str(SEED),
-        "--output-format", "json", "--output-file", str(report), *limit, *words,
-    ]  # fmt: skip
     here = copy.folder / pathlib.Path.cwd().resolve().relative_to(root)
-    done = subprocess.run(
-        command, cwd=here, env=_environment(root, copy.folder), stdin=subprocess.DEVNULL, stdout=2, check=False
-    )
-    if not report.is_file() or not report.stat().st_size:
-        raise UserError(f"{words[0]}: the run left no report (exit code {done.returncode})")
-    return _ran(json.loads(report.read_text(encoding="utf-8")), copy.folder)
+    told = traced_report(
+        ["--values", "--seed", str(SEED), *limit], words, report, start=("-c", _START),
+        cwd=here, env=_environment(root, copy.folder), stdin=subprocess.DEVNULL, stdout=2,
+    )  # fmt: skip
+    return _ran(told, copy.folder)
 
 
 def _environment(root: pathlib.Path, copy: pathlib.Path) -> dict[str, str]:
@@ -230,6 +226,10 @@ def _is_same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=SAME)
 
 
+def _some(names: Sequence[str]) -> str:
+    return listed(names, 2) or "none"
+
+
 def _share(ran: Ran) -> str:
     return f"{sum(ran.gradients.values())} of {len(ran.gradients)}"
 
@@ -242,8 +242,3 @@ def _numbers(losses: Sequence[float]) -> str:
 def _shortened(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) < _WIDTH else f"{text[: _WIDTH - 2]}…"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more if names else "none"

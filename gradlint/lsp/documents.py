@@ -13,6 +13,7 @@ from gradlint import checker, config
 from gradlint.checker import Checked
 from gradlint.config import Settings
 from gradlint.finding import Finding
+from gradlint.report._place import shown_path
 from gradlint.source.files import discover
 from gradlint.source.parse import encoding_of
 
@@ -39,10 +40,7 @@ def name(uri: str) -> str | None:
     if uri.startswith(_UNTITLED):
         return f"{uri.removeprefix(_UNTITLED).replace('/', '-')}.py"
     path = uris.to_fs_path(uri)
-    if path is None:
-        return None
-    file, here = pathlib.Path(path).resolve(), pathlib.Path.cwd()
-    return str(file.relative_to(here) if file.is_relative_to(here) else file)
+    return None if path is None else shown_path(str(pathlib.Path(path).resolve()))
 
 
 def override(options: Mapping[str, Any]) -> Override:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.report._place import shown_path
 from gradlint.rule import rules
 
 
@@ -36,10 +36,9 @@ def finding_of(found: Mapping[str, Any]) -> Finding:
 
 
 def _span_of(found: Mapping[str, Any]) -> Span:
-    path = pathlib.Path(found["filename"])
-    shown = path.relative_to(pathlib.Path.cwd()) if path.is_relative_to(pathlib.Path.cwd()) else path
     start, end = found["location"], found["end_location"]
-    return Span(str(shown), start["row"], start["column"], end["row"], end["column"], found["cell"] or 0)
+    path = shown_path(found["filename"])
+    return Span(path, start["row"], start["column"], end["row"], end["column"], found["cell"] or 0)
 
 
 def _place(at: Span) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import os
+import pathlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gradlint.finding import Finding, Severity, Span
 
@@ -15,8 +17,10 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 def shown_path(path: str) -> str:
     """`path` as one types it here: relative where it lies below the working folder."""
-    relative = os.path.relpath(path) if os.path.isabs(path) else path
-    return path if relative.startswith("..") else os.path.normpath(relative)
+    file, here = pathlib.Path(os.path.normpath(path)), pathlib.Path.cwd()
+    if file.is_relative_to(here):
+        return str(file.relative_to(here))
+    return path if file.is_absolute() else str(file)
 
 
 def printable(text: str) -> str:
@@ -32,6 +36,12 @@ def in_cell(at: Span) -> str:
 def count(number: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Collection[str], most: int) -> str:
+    """`a, b and 3 more`: `most` of the names."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(itertools.islice(names, most)) + more
 
 
 def summary(findings: Iterable[Finding], files: int) -> str:

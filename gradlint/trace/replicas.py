@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gradlint.report._place import listed
 from gradlint.trace import source
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
@@ -24,8 +25,7 @@ def left_out(session: Session) -> Iterator[str]:
         reasons.setdefault(_reason(held, backwards), []).append(name)
     where = f" by {_at(backwards[-1].place)}" if backwards else ""
     for reason, names in reasons.items():
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        yield f"DDP waited for gradients that were not computed{where}: {', '.join(names[:_SHOWN])}{more}; {reason}"
+        yield f"DDP waited for gradients that were not computed{where}: {listed(names, _SHOWN)}; {reason}"
 
 
 def _reason(held: Held, backwards: Sequence[Note]) -> str:
