@@ -28,6 +28,7 @@ from gradlint.tape import (
     Tape,
     Value,
     Write,
+    ZeroGrad,
 )
 
 
@@ -417,3 +418,27 @@ class TestGraphsThatOutliveTheirBackward:
         assert lines("GL507", tape(*(backward(loss, loss.at.line) for loss in losses))) == []
         alone = [operation(line, "torch.mean", batch) for line in (10, 11)]
         assert lines("GL507", tape(*(backward(loss, loss.at.line) for loss in alone))) == [11]
+
+
+class TestAccounts:
+    def stepping(self, *cleared: Value) -> Tape:
+        weight = parameter(1)
+        optimizer = Optimizer("optimizer", "torch.optim.SGD", at(2), [weight])
+        path = tape()
+        for number in range(3):
+            rounds: dict[str, Any] = {"iteration": ((1, number),)}
+            path.write(Iteration(at=at(9), loop=1, round=number, begins=True, over="data"))
+            path.write(backward(operation(10, "torch.mean", weight), 20, **rounds))
+            path.write(OptimizerStep(at=at(21), optimizer=optimizer, **rounds))
+            if cleared:
+                path.write(ZeroGrad(at=at(22), optimizer=None, parameters=cleared, **rounds))
+            path.write(Iteration(at=at(9), loop=1, round=number, begins=False, last=number == 2))
+        return path
+
+    def test_gradients_that_nothing_clears_are_reported(self) -> None:
+        assert lines("GL501", self.stepping()) == [20]
+        assert lines("GL501", self.stepping(parameter(3, "bias"))) == [20]
+
+    def test_a_parameter_is_known_by_where_it_was_made_through_whatever_it_is_reached(self) -> None:
+        assert lines("GL501", self.stepping(parameter(1))) == []
+        assert lines("GL501", self.stepping(parameter(3, "", Module("model")))) == []

@@ -206,9 +206,6 @@ def is_loss_function(name: str) -> bool:
     return short in _loss_functions() or short in _flagged("mean_loss")
 
 
-_HELD = frozenset({"weight", "pos_weight", "bias", "running_mean", "running_var"})  # by the layer, not given in a call
-
-
 @dataclass(frozen=True, slots=True)
 class LayerEffect:
     """What a call of a `torch.nn` layer does. In `effect`, the argument `weight` is any parameter of the layer."""
@@ -227,14 +224,6 @@ class LayerEffect:
     @property
     def is_loss(self) -> bool:
         return bool(self.reduction)
-
-    def saved_by_role(self, requiring: Collection[str]) -> frozenset[str]:
-        """What is kept when these require grad, both told by role: `input`, `other`, `weight`, `result`."""
-        first, *rest = self.effect.arguments or ("input", "other")
-        named = {"input": {first}, "other": set(rest) - _HELD}
-        roles = dict.fromkeys(rest, "other") | dict.fromkeys(_HELD, "weight") | {first: "input"}
-        wanted = {name for role in requiring for name in named.get(role, {role})}
-        return frozenset(roles.get(what, what) for what in self.effect.saved(wanted))
 
     def in_place(self) -> Effect:
         """The effect of the layer made with `inplace=True`."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Mapping, Object, Sequence, Symbol, Tensor, Unknown
-from gradlint.tape import Kind, Value
+from gradlint.library.python.results import is_tensor
+from gradlint.tape import Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -76,21 +77,12 @@ def origins(m: Machine, op: str, values: Iterable[Abstract], call: Call, depth: 
     """The values on the tape behind these arguments; tensors among them are copied out of torch here."""
     found: list[Value] = []
     for value in values:
-        copied = tensors.number(m, value, op, call.node, call.frame, "array") if _is_tensor(m, value) else value
+        copied = tensors.number(m, value, op, call.node, call.frame, "array") if is_tensor(m, value) else value
         if isinstance(copied, Unknown) and copied.origin is not None:
             found.append(copied.origin)
         elif depth < tensors.MAX_NESTING:
             found += origins(m, op, _inside(value), call, depth + 1)
     return found
-
-
-def _is_tensor(m: Machine, value: Abstract) -> bool:
-    if isinstance(value, Tensor):
-        return True
-    if not isinstance(value, Unknown) or value.data or value.origin is not None:
-        return False
-    known = m.nodes.get(value.symbol)
-    return value.type == "tensor" or (known is not None and known.kind is Kind.OPERATION)
 
 
 def _inside(value: Abstract) -> list[Abstract]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
@@ -13,17 +13,16 @@ from gradlint.tape import (
     Event,
     Fact,
     InPlace,
-    Iteration,
     Kind,
     Optimizer,
     OptimizerStep,
-    Parameter,
     SchedulerStep,
     Tape,
     Value,
     ZeroGrad,
     leaves,
 )
+from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
@@ -102,16 +101,8 @@ _latest: list[tuple[Sequence[Tape], list[Account]]] = []
 def accounts(paths: Sequence[Tape]) -> list[Account]:
     """The accounts of every optimizer on every path, but for those that a framework keeps by itself."""
     if not _latest or _latest[0][0] is not paths:  # one rule after the other asks for the same paths
-        _latest[:] = [(paths, [_account(tape, optimizer) for tape in paths for optimizer in _optimizers(tape)])]
+        _latest[:] = [(paths, [_account(tape, optimizer) for tape in paths for optimizer in tape.optimizers()])]
     return _latest[0][1]
-
-
-def _optimizers(tape: Tape) -> list[Optimizer]:
-    found = {id(event.optimizer): event.optimizer for event in tape.events if isinstance(event, OptimizerStep)}
-    for event in tape.events:
-        if isinstance(event, ZeroGrad) and event.optimizer is not None:
-            found.setdefault(id(event.optimizer), event.optimizer)
-    return list(found.values())
 
 
 def _account(tape: Tape, optimizer: Optimizer) -> Account:
@@ -120,7 +111,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
     wiped: list[Wiped] = []
     cleared: list[Value] = []
     given = after_step = False
-    is_alone = len(_optimizers(tape)) == 1
+    is_alone = len(tape.optimizers()) == 1
     for event in tape.events:
         match event:
             case Backward() if event.sink not in _ELSEWHERE:
@@ -180,14 +171,14 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
             return True
         if not values and (event.optimizer is None or not event.optimizer.complete or not optimizer.complete):
             return False
-    parameters = [value.parameter for value in values if value.parameter is not None]
     if not optimizer.parameters:
         return False
-    if not any(_covers(parameter, held) for parameter in parameters for held in optimizer.parameters):
+    held = identities(optimizer.parameters)
+    if not share(identities(values), held):
         return None
     cleared += values
-    done = [value.parameter for value in cleared if value.parameter is not None]
-    return all(any(_covers(parameter, held) for parameter in done) for held in optimizer.parameters)
+    done = identities(cleared)
+    return len(held) == len(optimizer.parameters) and all(share(done, [one]) for one in held)
 
 
 def is_gradient(value: Value) -> bool:
@@ -196,24 +187,7 @@ def is_gradient(value: Value) -> bool:
 
 
 def _concerns(optimizer: Optimizer, values: Sequence[Value]) -> bool:
-    parameters = [value.parameter for value in values if value.parameter is not None]
-    if not optimizer.parameters:
-        return True
-    return any(_covers(parameter, held) for parameter in parameters for held in optimizer.parameters)
-
-
-def _covers(parameter: Parameter, held: Value) -> bool:
-    """Whether the two are one parameter, or one of them stands for all of the module that the other is part of."""
-    other = held.parameter
-    if other is None or other is parameter:
-        return other is parameter
-    return _stands_for(parameter, other) or _stands_for(other, parameter)
-
-
-def _stands_for(whole: Parameter, part: Parameter) -> bool:
-    if whole.name or whole.module is None or part.module is None:
-        return False
-    return part.module.is_within(whole.module)
+    return not optimizer.parameters or share(identities(values), identities(optimizer.parameters))
 
 
 def common(first: Event, second: Event) -> tuple[tuple[int, int], ...]:
@@ -226,8 +200,3 @@ def common(first: Event, second: Event) -> tuple[tuple[int, int], ...]:
         if one[1] != other[1]:
             break
     return tuple(shared)
-
-
-def endings(tape: Tape) -> Iterator[Iteration]:
-    """The last round of each loop that came to its end by itself."""
-    return (event for event in tape.events if isinstance(event, Iteration) and not event.begins and event.last)
