@@ -2,7 +2,8 @@
 
 A rule is one module of `gradlint_rules` (or of a plugin) named after its code: `GL101_constant_loss`. From the
 module come its code and name (the file's name), its page (the docstring), its severity (`SEVERITY`), its check
-(`check(paths)`) and, where one exists, its fix (`fix(finding, source)`). Being there is being registered.
+(`check(paths)`), whether a traced run shows it too (`AT_RUN_TIME`) and, where one exists, its fix
+(`fix(finding, source)`). Being there is being registered.
 """
 
 from __future__ import annotations
@@ -174,6 +175,11 @@ class Rule:
         return severity
 
     @property
+    def at_run_time(self) -> bool:
+        """Whether the tape of a traced run tells all that its check asks for; other rules are about the source."""
+        return getattr(self.module, "AT_RUN_TIME", False)
+
+    @property
     def page(self) -> str:
         """What a user reads of the rule."""
         return (self.module.__doc__ or "").strip() + "\n"
@@ -227,6 +233,12 @@ def rules() -> dict[str, Rule]:
                 raise ValueError(f"{rule.code} is defined by {found[rule.code].source} and {rule.source}")
             found[rule.code] = rule
     return dict(sorted(found.items()))
+
+
+@functools.cache
+def at_run_time() -> frozenset[str]:
+    """The codes of the rules that a traced run is judged by."""
+    return frozenset(rule.code for rule in rules().values() if rule.at_run_time)
 
 
 @functools.cache

@@ -98,6 +98,10 @@ class Case:
         """How many of the optimizers' parameters rightly get no gradient after the repair."""
         return int(self.spec.get("after", {}).get("untrained", 0))
 
+    def varies(self, side: str) -> bool:
+        """Whether two runs of the program can end differently by themselves."""
+        return bool(self.spec.get(side, {}).get("varies"))
+
     def programs(self) -> list[Program]:
         return [Program(folder) for side in ("before", "after") if (folder := self.folder / side).is_dir()]
 

@@ -1,5 +1,6 @@
 """The example of a package with rules: installed as a user would, it is found by its entry point."""
 
+import json
 import pathlib
 import re
 import shutil
@@ -52,6 +53,14 @@ def test_its_finding_is_reported_and_can_be_suppressed(installed: pathlib.Path, 
     assert "TM001" not in gradlint(installed, tmp_path, "check", "--ignore", "TM")
     (tmp_path / "pyproject.toml").write_text('[tool.gradlint]\nselect = ["TM"]\n')
     assert gradlint(installed, tmp_path, "check", "--output-format", "concise").startswith(told)
+
+
+def test_a_run_is_judged_by_its_rule_as_well(installed: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    for name, program, told in (("bad", BAD, ["TM001"]), ("good", GOOD, [])):
+        (tmp_path / f"{name}.py").write_text(program)
+        gradlint(installed, tmp_path, "trace", "--output-format", "json", "--output-file", "report.json", f"{name}.py")
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert [finding["code"] for finding in report["findings"]] == told
 
 
 @pytest.mark.parametrize("program", [BAD, GOOD], ids=["bad", "good"])

@@ -10,7 +10,7 @@ from gradlint.finding import Finding
 from gradlint.source.files import SettingsFor
 from gradlint.trace import probes, source
 from gradlint.trace.assemble import Assembler
-from gradlint.trace.findings import Selected, findings
+from gradlint.trace.findings import findings
 from gradlint.trace.session import Level, Session, Stop
 
 
@@ -41,15 +41,5 @@ def call(function: Callable[[], object], settings_for: SettingsFor, *, level: Le
         session.close()
     assembler = Assembler(session, "call")
     tape = assembler.run(error)
-    settings = settings_for(pathlib.Path.cwd())
-    told = findings(
-        tape, assembler.steps, Selected(lambda code, path: settings.reports(code, pathlib.Path(path).absolute()), _text)
-    )
+    told = findings(tape, assembler.steps, settings_for(pathlib.Path.cwd()))
     return Called(value, error, session.step, tuple(each.finding for each in told))
-
-
-def _text(path: str) -> str | None:
-    try:
-        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None

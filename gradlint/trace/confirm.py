@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradlint.finding import Finding, Span
+from gradlint.rule import at_run_time
 from gradlint.tape import Tape, Value, ancestors
-from gradlint.trace.findings import AT_RUN_TIME
 
 Verdict = Literal["confirmed", "refuted", "not reached"]
 
@@ -25,7 +25,7 @@ class Confirmation:
 def confirm(static: Iterable[Finding], traced: Sequence[Finding], tape: Tape) -> list[Confirmation]:
     """The verdict of a run on each static finding; those that no run can show are left out."""
     ran = set(_lines(tape))
-    return [_verdict(finding, traced, ran) for finding in static if finding.code in AT_RUN_TIME]
+    return [_verdict(finding, traced, ran) for finding in static if finding.code in at_run_time()]
 
 
 def _verdict(finding: Finding, traced: Sequence[Finding], ran: set[tuple[str, int]]) -> Confirmation:

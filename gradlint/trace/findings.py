@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import pathlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gradlint import suppress
+from gradlint.config import Settings
 from gradlint.finding import Finding, Span
-from gradlint.rule import rules
+from gradlint.rule import at_run_time, rules
 from gradlint.tape import Backward, Cut, End, Tape, Value, graph
 from gradlint.trace.assemble import NOWHERE
-
-# Codes that a run can show; the rest of the catalogue is about the source.
-AT_RUN_TIME = frozenset(
-    [
-        "GL101",
-        "GL102",
-        "GL103",
-        "GL104",
-        "GL105",
-        "GL106",
-        "GL107",
-        "GL108",
-        "GL109",
-        "GL110",
-        "GL111",
-        "GL201",
-        "GL202",
-        "GL203",
-        "GL204",
-        "GL301",
-        "GL302",
-        "GL304",
-        "GL401",
-        "GL403",
-        "GL404",
-        "GL405",
-        "GL406",
-        "GL407",
-        "GL408",
-        "GL501",
-        "GL502",
-        "GL503",
-        "GL504",
-        "GL505",
-        "GL506",
-        "GL507",
-        "GL508",
-        "GL509",
-        "GL510",
-        "GL511",
-        "GL512",
-        "GL513",
-        "GL514",
-        "GL515",
-        "GL602",
-        "GL701",
-        "GL803",
-        "GL901",
-        "GL903",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,36 +32,32 @@ class Told:
     unreached: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """Which codes are wanted, and the text of a file, for the comments that suppress."""
-
-    reports: Callable[[str, str], bool]
-    text: Callable[[str], str | None]
-
-
-def findings(tape: Tape, steps: dict[int, int], selected: Selected) -> list[Told]:
-    """Everything that the rules find on the tape of a run, in the order of the source."""
+def findings(tape: Tape, steps: dict[int, int], settings: Settings) -> list[Told]:
+    """What the rules find on the tape of a run, but for what settings and comments leave out, by its place."""
     found = [
         finding
         for rule in rules().values()
-        if rule.code in AT_RUN_TIME
+        if rule.at_run_time
         for finding in rule.findings([tape])
-        if finding.at != NOWHERE and selected.reports(finding.code, finding.at.path)
+        if finding.at != NOWHERE and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
-    return [
-        _told(finding, tape, steps)
-        for finding in sorted(_unsuppressed(found, selected), key=lambda each: each.sort_key)
-    ]
+    return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=lambda each: each.sort_key)]
 
 
-def _unsuppressed(found: Iterable[Finding], selected: Selected) -> Iterator[Finding]:
+def _unsuppressed(found: Iterable[Finding]) -> Iterator[Finding]:
     by_file: dict[str, list[Finding]] = {}
     for finding in found:
         by_file.setdefault(finding.at.path, []).append(finding)
     for path, group in by_file.items():
-        text = selected.text(path)
-        yield from group if text is None else suppress.apply(path, text, group, lambda code: code in AT_RUN_TIME)
+        text = _text(path)
+        yield from group if text is None else suppress.apply(path, text, group, at_run_time().__contains__)
+
+
+def _text(path: str) -> str | None:
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
 
 
 def _told(finding: Finding, tape: Tape, steps: dict[int, int]) -> Told:

@@ -15,10 +15,11 @@ from gradlint.finding import Finding, Severity
 from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object
 from gradlint.report._place import listed, printable
+from gradlint.rule import at_run_time
 from gradlint.tape import Tape
 from gradlint.trace import ranks, replicas, routes
 from gradlint.trace.confirm import Confirmation
-from gradlint.trace.findings import AT_RUN_TIME, Place, Told, ending
+from gradlint.trace.findings import Place, Told, ending
 from gradlint.trace.html import page
 from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
@@ -75,7 +76,7 @@ def _values(report: Report) -> dict[str, Any]:
             for index, (held, trained) in enumerate(timeline.trained.items())
         },
         "struck": min(struck, default=None),
-        "codes": sorted(AT_RUN_TIME),
+        "codes": sorted(at_run_time()),
     }
 
 

@@ -17,11 +17,12 @@ import torch
 
 from gradlint import checker, config, output
 from gradlint.finding import Finding
+from gradlint.rule import rules
 from gradlint.source.files import SettingsFor
 from gradlint.trace import exits, frames, launch, probes, source
 from gradlint.trace.assemble import Assembler
 from gradlint.trace.confirm import confirm
-from gradlint.trace.findings import Selected, findings
+from gradlint.trace.findings import findings
 from gradlint.trace.report import Report, write
 from gradlint.trace.session import Session
 
@@ -30,6 +31,7 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
     """Run the program and report; gives the exit code."""
     program = launch.module(options["module"], words) if options["module"] else launch.script(words[0], words[1:])
     settings_for = _settings_finder(options)
+    rules()  # those of plugins are found as they are now: the program gets another `sys.path`
     source.begin()
     with _report_stream(options) as stream:
         session = Session(options["level"], steps=options["steps"])
@@ -109,9 +111,7 @@ def _report(
     settings = settings_for(pathlib.Path.cwd())
     assembler = Assembler(session, program.name)
     tape = assembler.run(ending.raised)
-    told = findings(
-        tape, assembler.steps, Selected(lambda code, path: settings.reports(code, pathlib.Path(path).absolute()), _text)
-    )
+    told = findings(tape, assembler.steps, settings)
     found = [each.finding for each in told]
     confirmations = confirm(_static(settings_for), found, tape) if options["confirm"] else []
     write(Report(tape, tuple(told), session, ending, assembler.steps, tuple(confirmations)), options, stream)
@@ -122,14 +122,6 @@ def _static(settings_for: SettingsFor) -> Sequence[Finding]:
     """What `gradlint check` says of the files that ran."""
     files = [pathlib.Path(source.shown(file)) for file in frames.users_files()]
     return checker.check(files, settings_for, jobs=1, given={}).findings
-
-
-def _text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return None
 
 
 def _leave_by(number: int) -> None:

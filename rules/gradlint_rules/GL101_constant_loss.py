@@ -129,6 +129,7 @@ from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.words import backward, loss_of, quoted, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Use a zero that hangs on the model's output (`0.0 * output.sum()`), or skip the backward of such a batch."
 _HELP_DATA = "Compute the loss from what the model returns."
 

@@ -83,6 +83,7 @@ from gradlint_rules.uncut import mend_cut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:

@@ -82,6 +82,7 @@ from gradlint_rules.uncut import grad_mode_on, unsafe
 from gradlint_rules.words import backward, loss_of, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Compute the loss with grad mode on; keep this for evaluation, targets and sampling."
 
 

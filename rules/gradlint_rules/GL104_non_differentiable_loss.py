@@ -90,6 +90,7 @@ from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sink, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Train on a differentiable stand-in (a cross entropy, a soft overlap, `rsample()`); keep this for the report."
 
 

@@ -70,6 +70,7 @@ from gradlint_rules.uncut import as_it_is, uncut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, places, to_sink, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Remove it and mend the cut: a loss computed from the model without a cut requires grad by itself."
 
 

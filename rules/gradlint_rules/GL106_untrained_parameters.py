@@ -95,6 +95,7 @@ from gradlint_rules.uncut import mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
 
 

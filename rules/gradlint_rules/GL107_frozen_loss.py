@@ -87,6 +87,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, loss_of, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Unfreeze what is to be trained, or replace it after the freezing, under the name that the forward uses."
 
 

@@ -89,6 +89,7 @@ from gradlint_rules.uncut import straight_through, unsafe
 from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sink, when
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Keep this for what is reported, or pass the gradient straight through: `x + (x.round() - x).detach()`."
 
 

@@ -95,6 +95,7 @@ from gradlint_rules.starved import is_cut, is_meant
 from gradlint_rules.words import bare, calls, loss_of, maker, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
+AT_RUN_TIME = True
 _HELP = "Leave the cut out if this is to be trained; `.detach()` where it is used says that it is meant."
 _CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
 _SUMS = {"add", "iadd", "radd", "sub", "isub", "rsub", "sum", "mean", "stack", "cat", "nansum", "nanmean", "python"}

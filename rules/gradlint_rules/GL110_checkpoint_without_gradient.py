@@ -72,6 +72,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import loss_of
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Pass `use_reentrant=False`, or make the input require grad (`x.requires_grad_()`)."
 
 

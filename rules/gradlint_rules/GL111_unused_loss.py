@@ -58,7 +58,7 @@ assert not torch.equal(kind.weight, before)
   can be used anywhere.
 
 ## Limits
-A loss is what a loss function of torch gives, or what is called one.
+A loss is what a loss function of torch gives, or a single number that is called one.
 """
 
 from __future__ import annotations
@@ -83,9 +83,11 @@ from gradlint.tape import (
 )  # fmt: skip
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import identities, overlap, reached
+from gradlint_rules.scalars import is_scalar
 from gradlint_rules.words import calls, listed, places, to_sink
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for the log."
 _MEASURES = re.compile(
     r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
@@ -129,7 +131,10 @@ def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
     modes = {event.order: event.training for event in tape.events if isinstance(event, TrainMode)}
     found: list[_Unused] = []
     sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
+    given = {id(value) for fact, value in losses(tape) if not fact.detail}
     for fact, value in losses(tape):
+        if fact.detail and not is_scalar(value, given):
+            continue
         training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
         beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
         if fact.at not in needed and training is not False and beside is not None and _steps_after(tape, beside):

@@ -88,6 +88,7 @@ from gradlint_rules.words import backward, bare
 from gradlint_rules.written import out_of_place
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:

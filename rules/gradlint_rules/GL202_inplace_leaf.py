@@ -57,6 +57,7 @@ from gradlint_rules.words import calls, places, quoted
 from gradlint_rules.written import out_of_place, with_grad_mode_off
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Update it under `with torch.no_grad():`, or compute a new tensor from it."
 
 

@@ -71,11 +71,13 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Tape
+from gradlint_rules.order import names_of
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, loss_of
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Compute this loss after the step, or run its backward before the step."
 
 
@@ -136,17 +138,13 @@ def _around(line: int, source: FixSource) -> list[ast.stmt]:
 
 def _only_for(sink: ast.stmt, step: ast.stmt, block: list[ast.stmt]) -> list[ast.stmt]:
     """The assignments before the step that serve this backward alone, in order."""
-    needed = _names(sink, ast.Load)
+    needed = names_of(sink, ast.Load)
     later: list[ast.stmt] = []
     for statement in reversed(block[: block.index(step)]):
-        bound = _names(statement, ast.Store)
+        bound = names_of(statement, ast.Store)
         between = block[block.index(statement) + 1 : block.index(step) + 1]
-        used = {name for other in between if other not in later for name in _names(other, ast.Load)}
+        used = {name for other in between if other not in later for name in names_of(other, ast.Load)}
         if isinstance(statement, ast.Assign) and bound & needed and not bound & used:
             later.insert(0, statement)
-            needed |= _names(statement, ast.Load)
+            needed |= names_of(statement, ast.Load)
     return later
-
-
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)}

@@ -61,6 +61,7 @@ from gradlint_rules.overwritten import Overwritten, overwritten
 from gradlint_rules.words import backward
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Write after the backward; under `torch.no_grad()` and without `.data`, PyTorch notices such a mistake."
 
 

@@ -85,6 +85,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Use `with torch.no_grad():`, which ends by itself, or switch grad mode on again on every way out."
 
 

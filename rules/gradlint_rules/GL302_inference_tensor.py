@@ -70,6 +70,7 @@ from gradlint_rules.visited import visited
 from gradlint_rules.words import calls, operation, places, quoted
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 FACT = "inference-tensor-used"
 _HELP = "Use `torch.no_grad()` where it was made, or `clone()` it outside of `inference_mode` first."
 

@@ -74,6 +74,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, calls, places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Call `train()` at the start of each epoch, and after each evaluation within one."
 
 

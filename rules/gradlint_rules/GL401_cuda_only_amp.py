@@ -73,6 +73,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Give it the device that the code runs on (`device.type`), or enable it on CUDA only."
 _MADE = ("autocast", "GradScaler")
 

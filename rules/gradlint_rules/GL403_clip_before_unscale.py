@@ -70,6 +70,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import backward, calls, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Call `scaler.unscale_(optimizer)` first, once in each step."
 _CLIPS = ("clip", "clamp")
 

@@ -63,6 +63,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import backward, calls, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:

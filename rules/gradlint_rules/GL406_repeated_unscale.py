@@ -69,6 +69,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 

@@ -61,6 +61,7 @@ from gradlint_rules.visited import visited
 from gradlint_rules.words import backward, bare, calls, maker, places
 
 SEVERITY = Severity.NOTE
+AT_RUN_TIME = True
 _HELP = "End the region before the backward."
 _LOWERED = {"linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "einsum", "bilinear", "lstm", "gru", "rnn"}
 _LOWERED |= {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "chain_matmul"}

@@ -63,6 +63,7 @@ from gradlint_rules.held import identities, reached, share
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 FACT = "parameter-cast"
 _HALF = "half"
 _HELP = "Keep the parameters in float32 and compute under `torch.autocast`."

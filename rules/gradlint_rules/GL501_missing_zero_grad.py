@@ -77,6 +77,7 @@ from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:

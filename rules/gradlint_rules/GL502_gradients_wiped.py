@@ -59,6 +59,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import backward, places, to_sink
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Clear before the backward, or after the step."
 
 

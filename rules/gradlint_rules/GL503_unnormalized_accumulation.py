@@ -75,6 +75,7 @@ from gradlint_rules.windows import accumulations, is_counted, is_whole_mean
 from gradlint_rules.words import backward, bare, places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Divide the loss by the number of micro-batches in the window before its backward."
 _INDIFFERENT = ("Adam", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam", "Adafactor", "Lion", "Rprop", "LAMB")
 _PARTS = ("chunk", "split", "tensor_split")  # the operations that give parts of a batch

@@ -69,6 +69,7 @@ from gradlint_rules.windows import Accumulation, Leftover, accumulations, contin
 from gradlint_rules.words import places, to_sink
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Step for the last batch, too: `if (i + 1) % n == 0 or i + 1 == len(loader):`."
 
 

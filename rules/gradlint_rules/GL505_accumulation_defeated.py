@@ -66,6 +66,7 @@ from gradlint_rules.windows import Accumulation, accumulations, is_counted
 from gradlint_rules.words import backward, places, to_sink
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Clear right after the step, under the same condition."
 
 

@@ -68,6 +68,7 @@ from gradlint_rules.windows import Accumulation, accumulations, is_counted
 from gradlint_rules.words import places, to_sink
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Count from 1: `if (i + 1) % n == 0:`."
 
 

@@ -99,6 +99,7 @@ from gradlint_rules.visited import backwards
 from gradlint_rules.words import backward, maker, places, when
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 
 _Freed = tuple[Arrival, Value, Backward]
 

@@ -86,6 +86,7 @@ from gradlint_rules.visited import visited
 from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HOW = {"append": "puts {} into a list", "sum": "adds {} to a total", "state": "carries {} into the next iteration"}
 _HELP = "Keep `.item()` or `.detach()` of it."
 

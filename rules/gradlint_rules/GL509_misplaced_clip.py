@@ -60,6 +60,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Clip between the backward and the step."
 
 

@@ -65,6 +65,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Call it after the optimizer's step: at the end of the batch, or of the epoch."
 _AT_ANY_TIME = ("ReduceLROnPlateau", "CosineAnnealingWarmRestarts", "SWALR")
 

@@ -63,6 +63,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 

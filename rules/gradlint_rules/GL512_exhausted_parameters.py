@@ -62,6 +62,7 @@ from gradlint_rules.uncut import safe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Keep the parameters in a list: `list(model.parameters())`."
 
 

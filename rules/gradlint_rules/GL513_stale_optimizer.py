@@ -77,6 +77,7 @@ from gradlint.tape import (
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _Late = dict[int, tuple[Fact, Parameter]]
 _HELP = "Change the model first, then build the optimizer; or hand the new parameters over with `add_param_group`."
 
@@ -97,7 +98,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     found: dict[Span, _Lost] = {}
     kept: set[tuple[Span, str]] = set()
     for tape in paths:
-        optimizers = _optimizers(tape)
+        optimizers = _stepping(tape)
         if not optimizers or not all(optimizer.complete for optimizer in optimizers):
             continue
         trained = {id(leaf.parameter): leaf for sink in tape.backwards() for leaf in leaves(sink.value)}
@@ -117,7 +118,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             yield _report(found[at], lost)
 
 
-def _optimizers(tape: Tape) -> list[Optimizer]:
+def _stepping(tape: Tape) -> list[Optimizer]:
+    """The optimizers that step, which alone can lose what they hold."""
     found = {id(event.optimizer): event.optimizer for event in tape.events if isinstance(event, OptimizerStep)}
     return list(found.values())
 

@@ -80,12 +80,13 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Optimizer, OptimizerStep, Tape, ZeroGrad, leaves
+from gradlint.tape import Fact, Tape, leaves
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Put them into `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`."
 
 
@@ -94,7 +95,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     found: dict[tuple[Span, Span], Fact] = {}
     kept: set[tuple[Span, Span]] = set()
     for tape in paths:
-        optimizers = _optimizers(tape)
+        optimizers = tape.optimizers()
         trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in leaves(sink.value) if leaf.parameter}
         for fact in tape.events:
             if not isinstance(fact, Fact) or fact.what != "plain-container" or fact.value is None:
@@ -112,11 +113,6 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             f"what lies in `{fact.detail}` is no part of the module: no optimizer holds it, and it is never trained"
         )
         yield Report(at, message, _HELP, places(at))
-
-
-def _optimizers(tape: Tape) -> list[Optimizer]:
-    used = [event for event in tape.events if isinstance(event, OptimizerStep | ZeroGrad)]
-    return list({id(event.optimizer): event.optimizer for event in used if event.optimizer is not None}.values())
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

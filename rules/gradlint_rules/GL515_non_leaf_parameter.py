@@ -61,6 +61,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import maker, places, quoted
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Compute the tensor first, and make the result a leaf: `nn.Parameter(x * s)`, `(x * s).requires_grad_()`."
 STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that was made otherwise
 _WHAT = {

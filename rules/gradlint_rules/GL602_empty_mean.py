@@ -71,6 +71,7 @@ from gradlint_rules.windows import is_unreduced
 from gradlint_rules.words import bare, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
+AT_RUN_TIME = True
 _SELECTS = {"getitem", "masked_select"}
 _RATIOS = {"div", "truediv", "true_divide", "divide"}
 _SAME = {

@@ -77,6 +77,7 @@ from gradlint_rules.visited import visited
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = (
     "Choose before the function as well (`safe = torch.where(ok, x, 1.0)`), or bound its argument: `x.clamp(min=eps)`."
 )

@@ -80,6 +80,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import operation, places, quoted
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Call `ctx.mark_dirty(…)` with the input before returning it, or work on a copy."
 _Written = tuple[Fact, Value | None]
 

@@ -68,6 +68,7 @@ from gradlint_rules.visited import visited
 from gradlint_rules.words import calls, loss_of, places, to_sink
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Call the wrapper, `ddp(…)`; keep `ddp.module` for saving and evaluation."
 
 

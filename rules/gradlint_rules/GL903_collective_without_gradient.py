@@ -81,6 +81,7 @@ from gradlint_rules.visited import visited
 from gradlint_rules.words import bare, loss_of, operation
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _JOINS = {
     "cat",
     "concat",

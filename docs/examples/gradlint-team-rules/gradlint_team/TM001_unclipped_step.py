@@ -49,6 +49,7 @@ from gradlint.rule import Report
 from gradlint.tape import Clip, Optimizer, OptimizerStep, Tape
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
