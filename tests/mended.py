@@ -583,6 +583,30 @@ PROGRAMS["GL403 clipped while scaled"] = """\
      scaler.step(optimizer)
      scaler.update()
 """
+PROGRAMS["GL403 beside another optimizer that has stepped"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ critic = nn.Linear(3, 1)
+ other = torch.optim.SGD(critic.parameters(), lr=0.1)
+
+ class Steps:
+     def first(self, x):
+         other.zero_grad()
+         scaler.scale(critic(model(x).detach()).square().mean()).backward()
+         scaler.step(other)
+
+     def second(self, x):
+         optimizer.zero_grad()
+         scaler.scale(critic(model(x)).mean()).backward()
++        scaler.unscale_(optimizer)
+         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+         scaler.step(optimizer)
+
+ steps = Steps()
+ for x, y in data:
+     steps.first(x)
+     steps.second(x)
+     scaler.update()
+"""
 PROGRAMS["GL404 stepped past the scaler"] = """\
  scaler = torch.amp.GradScaler("cpu")
  def train_step(x, y):
@@ -669,6 +693,52 @@ PROGRAMS["GL802 a list by its name"] = """\
  for x, y in data:
      logits = model(x)
      loss = F.cross_entropy(Product.apply(logits, logits), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL802 fewer where the input needs none"] = """\
+ class Scaled(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, x, weight, bias, factor):
+         ctx.save_for_backward(x, weight)
+         ctx.factor = factor
+         return factor * x * weight + bias
+
+     @staticmethod
+     def backward(ctx, grad):
+         x, weight = ctx.saved_tensors
+         of_weight = (ctx.factor * grad * x).sum(0)
+         of_bias = grad.sum(0)
+         if not ctx.needs_input_grad[0]:
+-            return of_weight, of_bias, None
++            return None, of_weight, of_bias, None
+         return ctx.factor * grad * weight, of_weight, of_bias, None
+
+ weight, bias = nn.Parameter(torch.ones(4)), nn.Parameter(torch.zeros(4))
+ optimizer.add_param_group({"params": [weight, bias]})
+ for x, y in data:
+     loss = F.cross_entropy(model(Scaled.apply(x, weight, bias, 0.5)), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL802 fewer than inputs, in parentheses"] = """\
+ class Sum(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, factor, x, y, offset):
+         ctx.factor = factor
+         return factor * x + y + offset
+
+     @staticmethod
+     def backward(ctx, grad):
+         if not ctx.needs_input_grad[1]:
+-            return (None), (None), grad
++            return (None), (None), grad, None
+         return None, grad * ctx.factor, grad, None
+
+ for x, y in data:
+     loss = F.cross_entropy(Sum.apply(2.0, torch.ones(5, 3), model(x), 0.5), y)
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

@@ -165,7 +165,7 @@ class File:
         return self._edit(*self._stretch(statement), content)
 
     def before_text(self, node: ast.expr | ast.stmt | ast.keyword, content: str) -> Edit:
-        start = self._stretch(node)[0]
+        start = self._parenthesised(node)[0] if isinstance(node, ast.expr) else self._stretch(node)[0]
         return self._edit(start, start, content)
 
     def behind_text(self, node: ast.expr, content: str) -> Edit:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions
+from gradlint.interpret.machine import GradState
 from gradlint.interpret.registry import alias, canonical, function, hears, method
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Builtin, Call, Class, Const, Function, Lib, Object
 
@@ -75,7 +76,7 @@ def _enter(m: Machine, made: Object, *, by_call: bool = False) -> None:
 @method(MODES, "__with__")
 def run_inside(m: Machine, made: Object, call: Call) -> Abstract:
     inside = m.state.pop("with")
-    before = made.state.get("before", m.grad) if made.cls == "torch.set_grad_enabled" else m.grad
+    before = _before(m, made)
     made.state["entered"] = True
     if made.cls == "torch.set_grad_enabled":
         _set_by_context(m, made)
@@ -86,6 +87,13 @@ def run_inside(m: Machine, made: Object, call: Call) -> Abstract:
     finally:
         m.restore_grad_mode(before, made.at)
     return NONE
+
+
+def _before(m: Machine, made: Object) -> GradState:
+    """What the end of the context restores: `set_grad_enabled` has remembered it when it was called."""
+    before = made.state["before"] if made.cls == "torch.set_grad_enabled" else m.grad
+    assert isinstance(before, GradState)
+    return before
 
 
 def _set_by_context(m: Machine, made: Object) -> None:
@@ -99,7 +107,7 @@ def _set_by_context(m: Machine, made: Object) -> None:
 
 @method(MODES, "__enter__")
 def enter(m: Machine, made: Object, call: Call) -> Abstract:
-    made.state["outer"] = m.grad
+    made.state["outer"] = _before(m, made)
     made.state["entered"] = True
     _enter(m, made, by_call=True)
     return NONE
@@ -107,7 +115,7 @@ def enter(m: Machine, made: Object, call: Call) -> Abstract:
 
 @method(MODES, "__exit__")
 def leave(m: Machine, made: Object, call: Call) -> Abstract:
-    m.restore_grad_mode(made.state.get("outer", m.grad), made.at)
+    m.restore_grad_mode(made.state.get("outer") or _before(m, made), made.at)
     return FALSE
 
 

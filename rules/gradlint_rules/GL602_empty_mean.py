@@ -90,6 +90,9 @@ _SAME = {
     "reshape",
 }
 _SAME |= {"expand", "expand_as", "detach", "cpu", "cuda", "sum", "count_nonzero"}
+# What these make of a selection can have elements although it has none:
+_OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
+_OTHER_SHAPE |= {"setitem", "index_put", "index_add", "index_copy", "scatter", "scatter_add", "masked_scatter"}
 _MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
 _NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _FINITE = re.compile(r"isnan|isfinite|isinf|nan_to_num")
@@ -157,7 +160,7 @@ def _selection(mean: Value) -> Value | None:
     for _ in range(_DEPTH):
         if bare(value.op) in _SELECTS and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
             return value.inputs[1]
-        if value is not mean and bare(value.op) in ("sum", "mean", "cat", "stack", "where", "add"):
+        if value is not mean and bare(value.op) in _OTHER_SHAPE:
             return None
         sources = [source for source in value.inputs if source.requires_grad]
         if not sources:

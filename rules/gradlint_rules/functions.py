@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
@@ -68,12 +70,67 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     forward = _method("forward", statement, source).args
     if forward.vararg or forward.kwarg:
         raise NoFixError("the number of inputs is open")
-    given = len(value.elts) if isinstance(value, ast.Tuple) else 1
-    missing = len(forward.args) - 1 - given
-    if missing < 1:
+    given = value.elts if isinstance(value, ast.Tuple) else [value]
+    inputs = [argument.arg for argument in forward.args[1:]]
+    if len(given) >= len(inputs):
         raise NoFixError("there are more gradients than inputs")
-    nones = ", ".join(["None"] * missing)
-    return (source.behind_text(value.elts[-1] if isinstance(value, ast.Tuple) else value, f", {nones}"),)
+    slots = _slots(statement, given, inputs, source)
+    edits = []
+    for slot, left, gradient in zip(slots, (-1, *slots), given, strict=False):
+        if slot - left > 1:
+            edits.append(source.before_text(gradient, "None, " * (slot - left - 1)))
+    behind = len(inputs) - slots[-1] - 1
+    return (*edits, source.behind_text(given[-1], ", None" * behind)) if behind else tuple(edits)
+
+
+def _slots(
+    statement: ast.Return, given: Sequence[ast.expr], inputs: Sequence[str], source: FixSource
+) -> tuple[int, ...]:
+    """Of which input each value that a backward returns is the gradient; the last ones have none where nothing tells.
+
+    Another return with a value for every input tells it, and a test of `needs_input_grad` around this one.
+    """
+    texts = [ast.unparse(each) for each in given]
+    whole = _whole_return(source.scope(statement), len(inputs))
+    needless = _needless(statement, source)
+    fitting = [
+        slots
+        for slots in itertools.combinations(range(len(inputs)), len(given))
+        if all(text in ("None", whole[slot]) or text not in whole for text, slot in zip(texts, slots, strict=True))
+        and not any(slot in needless and text != "None" for text, slot in zip(texts, slots, strict=True))
+    ]
+    if not fitting:
+        raise NoFixError("the returns contradict each other")
+    if len(fitting) > 1 and _saved(inputs[len(given) :], statement, source):
+        raise NoFixError("which of the inputs has no gradient is not said")
+    return fitting[0]
+
+
+def _whole_return(scope: ast.AST, count: int) -> list[str]:
+    """What a return with a value for each input gives, in the same backward."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == count:
+            return [ast.unparse(each) for each in node.value.elts]
+    return [""] * count
+
+
+def _needless(statement: ast.stmt, source: FixSource) -> set[int]:
+    """The inputs that need no gradient where `if not ctx.needs_input_grad[0]:` stands around a statement."""
+    found: set[int] = set()
+    for outer in source.around(statement):
+        match outer:
+            case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Subscript(value=asked, slice=number)), body=body):
+                is_inside = any(part is statement for each in body for part in ast.walk(each))
+                is_asked = is_inside and "needs_input_grad" in source.text(asked)
+                if is_asked and isinstance(number, ast.Constant) and isinstance(number.value, int):
+                    found.add(number.value)
+    return found
+
+
+def _saved(inputs: Sequence[str], statement: ast.stmt, source: FixSource) -> bool:
+    """Whether the forward saves one of these inputs, as it does where they have a gradient."""
+    saving = calls_of(_method("forward", statement, source), "save_for_backward")
+    return any(isinstance(each, ast.Name) and each.id in inputs for call in saving for each in call.args)
 
 
 def marked_dirty(finding: Finding, source: FixSource) -> tuple[Edit, ...]:

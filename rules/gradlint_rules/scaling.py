@@ -33,16 +33,22 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
     anchor = together(clip, source.statement(backward), source)[0] if backward else clip
-    wholes = _wholes(clip, source)
-    calls = [call for whole in wholes for call in calls_of(whole, "step") if call.args]
-    steps = [call for call in calls if receiver(call, source) == scaler]
-    optimizers = dict.fromkeys(source.text(call.args[0]) for call in steps)
+    optimizers = dict.fromkeys(source.text(step.args[0]) for step in _steps_behind(clip, scaler, source))
     earlier = [call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno]
     done = {source.text(call.args[0]) for call in earlier}
     lines = [f"{scaler}.unscale_({optimizer})" for optimizer in optimizers if optimizer not in done]
     if not lines:
         raise NoFixError("no step of the scaler is in view")
     return (source.before(anchor, *lines),)
+
+
+def _steps_behind(clip: ast.stmt, scaler: str, source: FixSource) -> list[ast.Call]:
+    """The steps of the scaler that a clip is for: those behind it in its function, else those of the class."""
+    for whole in _wholes(clip, source):
+        calls = [call for call in calls_of(whole, "step") if call.args and receiver(call, source) == scaler]
+        if calls:
+            return [call for call in calls if call.lineno > clip.lineno] or calls
+    return []
 
 
 def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
