@@ -241,11 +241,12 @@ def _slots(kind: type) -> list[str]:
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
     """The tapes of one entry, one for each path that was run."""
+    known = program.bound()
     while True:
         try:
             return list(_paths(program, path, entry, session))
         except Restart:
-            continue
+            program.forget(known)
 
 
 def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:

@@ -63,6 +63,7 @@ LIBRARIES = frozenset(
     ]
 )
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements stand in a node
+_OF_ITSELF = frozenset(["__name__", "__file__"])  # bound in every module from the beginning
 _KEPT = (Function, Class, Lib, Package, Const, Builtin)
 MOST_NEIGHBOURS = 40  # files of one folder that are looked through for what they register
 MOST_FILES = 400  # files that are analysed and looked through for it
@@ -188,6 +189,16 @@ class Program:
         self.unfilled.clear()
         for frame in self.frames.values():
             for name in [name for name, value in frame.locals.items() if not isinstance(value, _KEPT)]:
+                del frame.locals[name]
+
+    def bound(self) -> dict[Path, frozenset[str]]:
+        """The names of each module that are bound."""
+        return {path: frozenset(frame.locals) for path, frame in self.frames.items()}
+
+    def forget(self, known: dict[Path, frozenset[str]]) -> None:
+        """Unbinds all but these names: what is told where the others are defined was told to no one."""
+        for path, frame in self.frames.items():
+            for name in frame.locals.keys() - known.get(path, _OF_ITSELF):
                 del frame.locals[name]
 
     def bind(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
