@@ -413,13 +413,18 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
+    _sinks: list[Backward] = field(default_factory=list)  # of the first so many events
+    _searched: int = 0
 
     def write(self, event: Event) -> None:
         event.order = len(self.events)
         self.events.append(event)
 
     def backwards(self) -> Iterator[Backward]:
-        return (event for event in self.events if isinstance(event, Backward))
+        if self._searched != len(self.events):  # nearly every rule asks, some of them for each event
+            self._sinks = [event for event in self.events if isinstance(event, Backward)]
+            self._searched = len(self.events)
+        return iter(self._sinks)
 
     def optimizers(self) -> list[Optimizer]:
         """Every optimizer that stepped or cleared, in order of first use."""

@@ -4,7 +4,9 @@ A *plan* says which way each branch site goes; a site not in it goes its default
 then each site is turned round on its own, those first whose source speaks of training; then, over the sites that were
 seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds
 the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows that.
-After `QUIET` paths in a row that showed nothing new, only sites that speak of training are still turned.
+After `QUIET` paths in a row that showed nothing new, only sites that speak of training are still turned, and nothing is
+combined any more. New is an event, an event behind another, a loss that has no gradient, and what a loss hangs on: edge
+coverage, as fuzzers use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from gradlint.interpret.values import Symbol, Test
 
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
-QUIET = 6  # paths without anything new
+QUIET = 10  # paths without anything new
 _OF_TRAINING = re.compile(
     r"grad|loss|[Oo]ptim|backward|step|detach|\.eval|train|freeze|\.data\b|item\(|numpy|tolist|scale|update|half|autocast"
     r"|torch\.\w*(?:tensor|zeros|ones|full|empty)|clip|reduce|gather|where|sqrt|log\(|checkpoint|\b(?:return|continue|break)\b"
@@ -191,23 +193,37 @@ def explore(
     visited: dict[Site, Visited] = {}
     pending = _Pending(visited)
     pending.add(frozenset())
-    shown: set[int] = set()
+    shown: set[object] = set()
     quiet = 0
     for _ in range(budget):
-        plan = pending.next(only_of_training=quiet >= QUIET)
+        plan = pending.next(quiet=quiet >= QUIET)
         if plan is None:
             return
         oracle = Oracle(plan, visited)
         made = run(oracle)
         yield made
-        what = hash(tuple([(type(event), event.at) for event in made.events]))
-        quiet = quiet + 1 if what in shown else 0
-        shown.add(what)
+        known = len(shown)
+        shown.update(_shown(made))
+        quiet = quiet + 1 if len(shown) == known else 0
         for site, _ in oracle.taken:
             if len(visited[site].sides) < 2:
                 pending.add(_turned(oracle, site), turns=site)
-    if pending.next(only_of_training=quiet >= QUIET) is not None:
+    if pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
+
+
+def _shown(made: tape.Tape) -> Iterator[object]:
+    """What a path shows: which event follows which, and what each loss does and does not hang on."""
+    previous: object = None
+    for event in made.events:
+        what = (type(event), event.at)
+        yield previous, what
+        previous = what
+        if isinstance(event, tape.Backward):
+            yield event.at, event.value.requires_grad
+            for value in tape.ancestors(event.value):
+                if value.cut is not None or value.is_leaf:
+                    yield event.at, value.at, value.cut, value.requires_grad
 
 
 class _Pending:
@@ -215,7 +231,7 @@ class _Pending:
 
     def __init__(self, visited: dict[Site, Visited]) -> None:
         self.visited = visited
-        self._queue: list[tuple[bool, int, Plan, Site | None]] = []
+        self._queue: list[tuple[bool, bool, int, Plan, Site | None]] = []
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._combined: set[frozenset[Site]] = set()
@@ -223,14 +239,15 @@ class _Pending:
     def add(self, plan: Plan, *, turns: Site | None = None) -> None:
         """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken."""
         of_training = turns is None or self.visited[turns].of_training
-        heapq.heappush(self._queue, (not of_training, next(self._number), plan, turns))
+        combines = turns is None and bool(plan)
+        heapq.heappush(self._queue, (combines, not of_training, next(self._number), plan, turns))
 
-    def next(self, *, only_of_training: bool) -> Plan | None:
+    def next(self, *, quiet: bool) -> Plan | None:
         """The plan to run next; None where nothing is left that is worth it."""
         while True:
-            if not self._queue:
+            if not self._queue and not quiet:
                 self._combine()
-            if not self._queue or (only_of_training and self._queue[0][0]):
+            if not self._queue or (quiet and True in self._queue[0][:2]):
                 return None
             *_, plan, turns = heapq.heappop(self._queue)
             taken = turns is not None and len(self.visited[turns].sides) == 2
@@ -274,6 +291,7 @@ def _combinations(sites: list[Site], visited: dict[Site, Visited]) -> Iterator[P
         for size in range(2, len(turned)):
             yield from map(frozenset, itertools.combinations(turned, size))
         return
-    yield from map(frozenset, itertools.combinations(turned, 2))
+    for distance in range(1, len(turned)):  # neighbours have most to do with each other
+        yield from map(frozenset, zip(turned, turned[distance:], strict=False))
     for index in range(len(turned)):
         yield frozenset(turned[:index] + turned[index + 1 :])

@@ -27,6 +27,10 @@ MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so
 LARGEST = 8  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
+MOST_UNTRAINED = 10_000  # of them, while no path has come to a part of a training step
+_TRAINING = (
+    tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
+)  # fmt: skip
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 
@@ -156,10 +160,7 @@ class Session:
 
     def counted(self, m: Machine, modulus: int) -> None:
         """A counter met `% modulus`: the entry is run again, with rounds enough for a whole window and a remainder."""
-        loop = next((loop for loop in reversed(m.loops) if loop.over), None)
-        if loop is None or modulus < 2:
-            return
-        if loop.rounds != self.batches and not self._admit(m, loop):
+        if modulus < 2 or self.counting(m) is None:
             return
         if modulus in self._moduli | set(self.shrunk):
             return
@@ -173,19 +174,27 @@ class Session:
                 self.batches = rounds
                 self.restart()
 
-    def guess(self, loop: Loop) -> None:
+    def counting(self, m: Machine) -> Loop | None:
+        """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks within it."""
+        return next((loop for loop in reversed(m.loops) if loop.over and self._takes_batches(m, loop)), None)
+
+    def _takes_batches(self, m: Machine, loop: Loop) -> bool:
+        return loop.rounds == self.batches or self._admit(m, loop)
+
+    def guess(self, m: Machine) -> None:
         """A counter met an unknown number, which is taken to be a small one."""
+        loop = self.counting(m) or m.loops[-1]
         if loop.node not in self.guesses:
             self.guesses.add(loop.node)
             if self.has_shown:
                 self.restart()
 
     def _admit(self, m: Machine, loop: Loop) -> bool:
-        """Takes a loop for one that trains, where a function that it calls does; it has as many rounds as those."""
+        """Takes a loop for one that trains, where a backward runs in its round and in none of a loop within it."""
         node = loop.node
-        if not isinstance(node, ir.For | ir.While) or self._kind(node)[1]:
+        if not isinstance(node, ir.For | ir.While):
             return False
-        if not any((loop.number, loop.round) in sink.iteration for sink in m.sinks):
+        if not any(sink.iteration[-1:] == ((loop.number, loop.round),) for sink in m.sinks):
             return False
         self._rounds[id(node)] = (True, False)
         self.restart()
@@ -265,9 +274,11 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         if source is not None:
             session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
 
+    trains = False
     for made in paths.explore(run, cut_short):
         yield made
-        if session.steps > MOST_STEPS:
+        trains = trains or any(isinstance(event, _TRAINING) for event in made.events)
+        if session.steps > (MOST_STEPS if trains else MOST_UNTRAINED):
             cut_short()
             return
 

@@ -5,6 +5,7 @@ Each is a fact `loss` on the tape; its `detail` is the name of the variable, or 
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ _LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
 _OF_A_LOSS = frozenset(["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"])
 
 
+@functools.lru_cache(maxsize=4096)
 def names_loss(name: str) -> bool:
     """Whether a variable's name says that it is a loss."""
     words = names.words(name)

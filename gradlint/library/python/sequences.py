@@ -31,7 +31,7 @@ def kept_before(m: Machine, receiver: Sequence, value: Abstract) -> bool:
         return False
     if isinstance(value, Const):
         return any(isinstance(item, Const) and item.value == value.value for item in receiver.items)
-    return any(item is value for item in receiver.items)
+    return id(value) in map(id, receiver.items)
 
 
 @method(_GROWING, "append")
