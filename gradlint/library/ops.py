@@ -156,7 +156,7 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
     if plain in ("max", "min") and len(args) > 1:
         return lookup(plain, "other") or effect
     mode = call.constant(None, "rounding_mode")
-    if plain in ("div", "divide", "true_divide") and isinstance(mode, str):
+    if plain.removesuffix("_") in ("div", "divide", "true_divide") and isinstance(mode, str):
         return lookup(plain, mode) or effect
     if len(args) > 1 and _is_number(args, 1):
         return lookup(plain, "scalar") or effect
@@ -278,6 +278,7 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
 def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None) -> Tensor:
     """`tensor.name_(…)`."""
     before = tensor.node
+    effect = _form(name, [tensor, *args], call, effect)
     named = tensors.name_arguments(m, [NONE, *args], call.kwargs, call.node, call.frame, effect, method=True)
     inputs = [source for _, source in named]
     written = tensors.write(
