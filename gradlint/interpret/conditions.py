@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
+from gradlint.interpret import registry
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -278,8 +279,11 @@ def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -
         return boolean(m, Test(m.symbol(left).asked, "is", None, negated), text)
     if isinstance(right, Const) and isinstance(right.value, bool) and not isinstance(left, Const):
         return boolean(m, Test(m.symbol(left).asked, "==", right.value, negated), text)
-    if left is right:
+    same = _is_same_class(left, right)
+    if left is right or same:
         return FALSE if negated else TRUE
+    if same is False:
+        return TRUE if negated else FALSE
     if not isinstance(left, Unknown) and not isinstance(right, Unknown) and not isinstance(left, Lib):
         return TRUE if negated else FALSE
     return boolean(m, Test(m.symbol(left).asked, "is symbol", m.symbol(right).asked, negated), text)
@@ -299,6 +303,9 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
             known = True
         elif isinstance(left, Const) and len(constants) == len(right.items):
             known = False
+        elif isinstance(left, Class | Lib):
+            answers = [_is_same_class(left, item) for item in right.items]
+            known = True if True in answers else None if None in answers else False
         elif isinstance(left, Unknown) and len(constants) == len(right.items):
             equal = m.oracle.facts.equal.get(left.symbol)
             if equal is not None:
@@ -309,6 +316,21 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         return TRUE if known != negated else FALSE
     operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)
     return boolean(m, Test(m.symbol(right).asked, "in", operand, negated), text)
+
+
+def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
+    """Whether two classes are one; unknown where one may stand for another that is derived from it."""
+    if isinstance(left, Lib) and isinstance(right, Lib):
+        if left.name == right.name:
+            return True
+        if registry.is_a(left.name, right.name) or registry.is_a(right.name, left.name):
+            return None
+    return (left is right) if _is_class(left) and _is_class(right) else None
+
+
+def _is_class(value: Abstract) -> bool:
+    own = isinstance(value, Lib) and value.name.startswith("torch.") and value.name.rpartition(".")[2][:1].isupper()
+    return isinstance(value, Class) or own
 
 
 def _in(value: object, collection: Any) -> bool:

@@ -68,6 +68,7 @@ optimizer.step()
 - A frozen body below a head that was added or unfrozen afterwards, adapters, prompts: one trainable leaf is enough.
 - A frozen model whose input is optimised (an adversarial example, an inversion).
 - `module.requires_grad = False`, which freezes nothing (GL516).
+- A loop that freezes or replaces what a filter picks (`if pattern.match(name):`): only running it tells what it picks.
 
 ## Limits
 Where a loss meets frozen parameters and other cuts, the other cuts are the finding.
@@ -94,7 +95,15 @@ _HELP = "Unfreeze what is to be trained, or replace it after the freezing, under
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The statement that froze all the parameters of a loss."""
     for found in starved(paths, Why.FROZEN):
+        if _hangs_on_a_filter(found):
+            continue
         yield Report(found.at, _message(found), _HELP, found.related, hints=_built(found))
+
+
+def _hangs_on_a_filter(found: Starved) -> bool:
+    """Whether a loop over modules or names picked nothing or everything, by a question that the source leaves open."""
+    around = dict(found.arrival.sink.iteration)
+    return any(decision.loop is not None and decision.loop not in around for decision in found.decisions)
 
 
 def _message(found: Starved) -> str:

@@ -230,8 +230,8 @@ def type_(m: Machine, call: Call) -> Abstract:
         return value.cls
     if isinstance(value, Object):
         return Lib(value.cls)
-    if isinstance(value, Tensor):
-        return Lib("torch.Tensor")
+    if isinstance(value, Tensor) and value.node.kind not in (Kind.UNKNOWN, Kind.LEAF):
+        return Lib("torch.nn.Parameter" if value.node.kind is Kind.PARAMETER else "torch.Tensor")
     known = python_type(value)
     if known is not None:
         home = known.__module__ if known.__module__ in _HOMES else "builtins"
