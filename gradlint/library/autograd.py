@@ -38,7 +38,7 @@ def _may_have_a_graph(m: Machine, loss: Value) -> bool:
     """Whether the loss hangs on the gradient of a backward that is not in view: that can have made a graph for it."""
     if loss.requires_grad or last_backward(m) is not None:
         return False
-    return any("gradient" in value.flags for value in tape.ancestors(loss))
+    return any("gradient" in value.flags and not value.inputs for value in tape.ancestors(loss))
 
 
 def last_backward(m: Machine) -> tape.Backward | None:

@@ -543,7 +543,7 @@ def call_module(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     effect = module.state.get("effect")
     if not isinstance(effect, LayerEffect) or effect.container:
         return _call_unknown(m, module, call)
-    own = [tensor for _, tensor in named_parameters(m, module, call)]
+    own = _weights(m, module, call)
     if effect.takes_inplace and module.state.get("inplace") and call.args:
         return _in_place(m, module, effect, call)
     result = layer_result(m, module, effect, own, call)
@@ -554,6 +554,13 @@ def call_module(m: Machine, module: Instance | Object, call: Call) -> Abstract:
         )
     )
     return result
+
+
+def _weights(m: Machine, module: Instance | Object, call: Call) -> list[Tensor]:
+    """What a layer computes with: its parameters, or what a functional call has put in their place."""
+    placed = (module.state.get("parameters") or {}).values()
+    others = [part for part in placed if isinstance(part, Tensor) and not is_parameter(part)]
+    return [*others, *(tensor for _, tensor in named_parameters(m, module, call))]
 
 
 def _of(module: Instance | Object) -> tape.Module:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -20,6 +21,7 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
+    Tensor,
     Unknown,
 )
 from gradlint.tape import Value
@@ -161,11 +163,51 @@ def functional_call(m: Machine, call: Call) -> Abstract:
     args, kwargs = call.get(2, "args"), call.get(3, "kwargs")
     listed = args.items if isinstance(args, Sequence) and args.kind == "tuple" else [] if args is None else [args]
     named = {str(key): value for key, value in kwargs.items.items()} if isinstance(kwargs, Mapping) else {}
-    result = m.call(module, Call(call.name, list(listed), named, call.node, call.frame))
+    with _in_their_place(m, module, _by_name(given), call) as is_whole:
+        result = m.call(module, Call(call.name, list(listed), named, call.node, call.frame))
+    if is_whole:
+        return result
     parameters = tensors.sources(m, [given], call.node, call.frame)
     from gradlint.library.checkpoint import over_tensors
 
     return over_tensors(m, result, call, lambda node: _with_parameters(m, node, parameters, call))
+
+
+def _by_name(given: Abstract) -> dict[str, Tensor]:
+    """The tensors of a dict, or of several (parameters, buffers), by name."""
+    dicts = given.items if isinstance(given, Sequence) else [given]
+    held = [pair for one in dicts if isinstance(one, Mapping) for pair in one.items.items()]
+    return {str(name): tensor for name, tensor in held if isinstance(tensor, Tensor)}
+
+
+@contextmanager
+def _in_their_place(m: Machine, module: Abstract, given: dict[str, Tensor], call: Call) -> Iterator[bool]:
+    """Puts tensors in the place of the parameters that they are named after; whether those are all parameters."""
+    from gradlint.library import modules
+
+    is_whole = all(name in given for name, _ in modules.named_parameters(m, module, call))
+    places = list(_places(module, given)) if is_whole else []
+    before = [(owner, name, owner[name]) for owner, name, _ in places]
+    for owner, name, tensor in places:
+        owner[name] = tensor
+    try:
+        yield is_whole
+    finally:
+        for owner, name, parameter in before:
+            owner[name] = parameter
+
+
+def _places(module: Abstract, given: dict[str, Tensor]) -> Iterator[tuple[dict[str, Abstract], str, Tensor]]:
+    """Where the parameters of a module are held that have a namesake in `given`."""
+    from gradlint.library import modules
+
+    for prefix, part in modules.modules(module):
+        if isinstance(part, Instance | Object):
+            for owner in (part.state.get("parameters") or {}, part.attrs):
+                for name, held in owner.items():
+                    tensor = given.get(f"{prefix}.{name}".lstrip("."))
+                    if tensor is not None and isinstance(held, Tensor) and modules.is_parameter(held):
+                        yield owner, name, tensor
 
 
 def _with_parameters(m: Machine, node: Value, parameters: list[Value], call: Call) -> Value:

@@ -127,8 +127,8 @@ def _cuts(value: Value) -> list[Value]:
 
 
 def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
-    """Whether the gradient of this leaf is what the program is after."""
-    if any(leaf is wanted for wanted in arrival.sink.inputs or ()):
+    """Whether the program is after the gradient of this leaf, or of what was computed from it (in a step of MAML)."""
+    if any(wanted.requires_grad and leaf in ancestors(wanted) for wanted in arrival.sink.inputs or ()):
         return True
     return any(held is leaf for optimizer in arrival.tape.optimizers() for held in optimizer.parameters)
 
