@@ -433,6 +433,27 @@ PROGRAMS["GL507 two losses of one graph"] = """\
 +    (first + second).backward()
      optimizer.step()
 """
+PROGRAMS["GL507 an LSTM's state, kept in a dict by a method"] = """\
+ class Stream:
+     def __init__(self):
+         self.lstm, self.head = nn.LSTM(4, 8), nn.Linear(8, 3)
+         parameters = [*self.lstm.parameters(), *self.head.parameters()]
+         self.optimizer = torch.optim.SGD(parameters, lr=0.1)
+         self.memory = {"state": None}
+
+     def step(self, x, y):
+         out, state = self.lstm(x[:, None], self.memory["state"])
+         loss = F.cross_entropy(self.head(out).squeeze(1), y)
+         self.optimizer.zero_grad()
+         loss.backward()
+         self.optimizer.step()
+-        self.memory["state"] = state
++        self.memory["state"] = tuple(part.detach() for part in state)
+
+ stream = Stream()
+ for x, y in data:
+     stream.step(x, y)
+"""
 PROGRAMS["GL508 a running sum"] = """\
  total = 0
  history = []

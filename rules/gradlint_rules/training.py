@@ -283,7 +283,8 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Assign):
             for target in _targets(node):
-                if isinstance(target, ast.Attribute) and target.attr in wanted and _reads(node.value, target, source):
+                named = wanted or _bound_from(target, source.scope(backward), source)
+                if not named.isdisjoint(_keeps(target, node.value)) and _is_carried(node, target, source):
                     return (source.after(node, _detached(source.text(target), source, source.scope(node))),)
     raise NoFixError("what is carried has no name here")
 
@@ -292,9 +293,31 @@ def _targets(node: ast.Assign) -> list[ast.expr]:
     return [part for t in node.targets for part in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
 
 
-def _reads(value: ast.expr, target: ast.Attribute, source: FixSource) -> bool:
+def _keeps(target: ast.expr, value: ast.expr) -> set[object]:
+    """By which names what `self.state = h` or `memory["state"] = h` keeps can be known; none for a plain name."""
+    given = {value.id} if isinstance(value, ast.Name) else set()
+    match target:
+        case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=name)):
+            return {name, *given}
+    return set()
+
+
+def _is_carried(node: ast.Assign, target: ast.expr, source: FixSource) -> bool:
+    """Whether what is kept there is computed, and read from there by the same function."""
+    is_read = _reads(source.scope(node), target, source)
+    return is_read and not isinstance(node.value, ast.Constant)
+
+
+def _bound_from(target: ast.expr, scope: ast.AST, source: FixSource) -> set[str]:
+    """The names that a function binds to what it computes from what is kept there."""
+    assigned = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
+    return {name for node in assigned if _reads(node.value, target, source) for name in names_of(node, ast.Store)}
+
+
+def _reads(code: ast.AST, target: ast.expr, source: FixSource) -> bool:
     text = source.text(target)
-    return any(source.text(node) == text for node in ast.walk(value) if isinstance(node, ast.Attribute))
+    reads = (node for node in ast.walk(code) if isinstance(node, ast.Attribute | ast.Subscript))
+    return any(isinstance(node.ctx, ast.Load) and source.text(node) == text for node in reads)
 
 
 def _carried(loop: ast.For | ast.While) -> list[str]:
@@ -323,8 +346,9 @@ def _detached(name: str, source: FixSource, near: ast.AST) -> str:
     place = ast.parse(name, mode="eval").body
     assigned = [node for node in ast.walk(source.tree) if isinstance(node, ast.Assign)]
     values = [node.value for node in assigned if name in map(source.text, node.targets)]
-    is_pair = any(isinstance(value, ast.Tuple) for value in values) or _is_from_lstm(name, source)
-    assert isinstance(place, ast.Name | ast.Attribute)
+    names = {name, *(value.id for value in values if isinstance(value, ast.Name))}
+    is_pair = any(isinstance(value, ast.Tuple) for value in values) or any(_is_from_lstm(one, source) for one in names)
+    assert isinstance(place, ast.Name | ast.Attribute | ast.Subscript)
     return f"{name} = tuple(part.detach() for part in {name})" if is_pair else f"{name} = {name}.detach()"
 
 
