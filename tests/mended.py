@@ -317,6 +317,31 @@ PROGRAMS["GL304 in a helper"] = """\
      evaluate(model)
 +    model.train()
 """
+PROGRAMS["GL304 in a callback that another is called through"] = """\
+ model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+ class Validation:
+     def step_ended(self, net):
+         net.eval()
+         with torch.no_grad():
+             value = net(data[0][0]).sum()
+         self.value = value.item()
++        net.train()
+
+ callbacks = {"step_ended": [Validation()]}
+
+ def tell(event, *given):
+     for callback in callbacks[event]:
+         getattr(callback, event)(*given)
+
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     tell("step_ended", model)
+"""
 PROGRAMS["GL501 before a one-line suite"] = """\
  for x, y in data:
 +    optimizer.zero_grad()
@@ -684,6 +709,19 @@ PROGRAMS["GL102 an old constructor of a list that is given"] = """\
 
  for x, y in data:
      loss = total([F.cross_entropy(model(x[i : i + 1]), y[i : i + 1]) for i in range(5)])
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL602 a loss of what may be nothing, with a learned weight"] = """\
+ weight = nn.Parameter(torch.zeros(()))
+ optimizer.add_param_group({"params": [weight]})
+ for step, (x, y) in enumerate(data):
+     logits = model(x)
+     seen = x[:, 0] > (9 if step == 2 else 0)
+-    error = F.mse_loss(logits[seen], x[seen, :3])
++    error = F.mse_loss(logits[seen], x[seen, :3], reduction="sum") / max(x[seen, :3].numel(), 1)
+     loss = F.cross_entropy(logits, y) + error * (-weight).exp() + weight
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

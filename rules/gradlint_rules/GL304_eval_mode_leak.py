@@ -134,7 +134,7 @@ def _is_part(owner: Module, module: Module | None) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Puts `train()` at the head of the loop that holds both, or behind the call that evaluates."""
+    """Puts `train()` at the head of the loop that holds both, behind the call that evaluates, or at the end of it."""
     statement = source.statement(finding.at)
     call = whole_call(statement)
     if call is None:
@@ -171,7 +171,21 @@ def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: 
             for call in (node for node in ast.walk(caller) if isinstance(node, ast.Call)):
                 if called_name(call) == function.name and not isinstance(caller, ast.Return):
                     return source.after(caller, f"{_as_called(model, call, function, source)}.train()")
-    raise NoFixError("no call of it is in view")
+    return _at_the_end(model, statement, source)
+
+
+def _at_the_end(model: str, statement: ast.stmt, source: FixSource) -> Edit:
+    """`train()` behind all that follows the `eval()`, which other files call."""
+    block = source.block(statement)
+    following = block[block.index(statement) + 1 :]
+    *inner, last = [statement, *following]
+    result = last.value if isinstance(last, ast.Return) else None
+    left = [node for each in inner for node in ast.walk(each) if isinstance(node, ast.Return | ast.Yield | ast.Raise)]
+    computes = result is not None and any(isinstance(node, ast.Call | ast.Yield) for node in ast.walk(result))
+    if left or computes or not following or block is not source.scope(statement).body:
+        raise NoFixError("it is left in more than one way, or no call of it is in view")
+    train = f"{model}.train()"
+    return source.before(last, train) if isinstance(last, ast.Return) else source.after(last, train)
 
 
 def _as_called(model: str, call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, source: FixSource) -> str:

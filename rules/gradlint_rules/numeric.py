@@ -16,6 +16,10 @@ _WITH_LOGITS = {
     "NLLLoss": "CrossEntropyLoss", "nll_loss": "cross_entropy",
 }  # fmt: skip
 
+# Losses whose mean divides by as many elements as the target has:
+_BY_ELEMENT = {f"torch.nn.functional.{name}_loss" for name in ("mse", "l1", "smooth_l1", "huber")}
+_BY_ELEMENT |= {f"torch.nn.functional.binary_cross_entropy{suffix}" for suffix in ("", "_with_logits")}
+
 
 def argument_of(call: ast.Call, source: FixSource) -> ast.expr:
     """The tensor that a function or method is applied to."""
@@ -80,15 +84,23 @@ def with_epsilon(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return (source.replace(argument, f"{source.text(argument)} + {_EPS}"),)
 
 
+def _count(chosen: ast.expr, source: FixSource) -> str:
+    """How many elements were chosen, of which a mask alone knows only the rows; at least one."""
+    return f"max({source.text(chosen)}.numel(), 1)"
+
+
 def at_least_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """A mean over what a mask selects divided by at least one."""
     node = source.expression(finding.at)
     match node:
         case ast.BinOp(op=ast.Div(), right=right):
             return (source.replace(right, f"{source.operand(right)}.clamp(min=1)"),)
-        case ast.Call(func=ast.Attribute(attr="mean", value=ast.Subscript(slice=mask) as chosen), args=[]):
-            count = f"{source.operand(mask)}.sum().clamp(min=1)"
-            return (source.replace(node, f"{source.text(chosen)}.sum() / {count}"),)
+        case ast.Call(func=ast.Attribute(attr="mean", value=ast.Subscript() as chosen), args=[], keywords=[]):
+            return (source.replace(node, f"{source.text(chosen)}.sum() / {_count(chosen, source)}"),)
+        case ast.Call(func=loss, args=[computed, ast.Subscript() as chosen], keywords=[]):
+            if source.called(loss) in _BY_ELEMENT:
+                summed = f'{source.text(loss)}({source.text(computed)}, {source.text(chosen)}, reduction="sum")'
+                return (source.replace(node, f"{summed} / {_count(chosen, source)}"),)
     raise NoFixError("no mean over a mask")
 
 
