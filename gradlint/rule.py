@@ -64,90 +64,119 @@ class FixSource(Protocol):
     @property
     def unit(self) -> str:
         """One step of indentation."""
+        ...
 
     def expression(self, at: Span) -> ast.expr:
         """The expression at exactly this place, or else the smallest around it."""
+        ...
 
     def statement(self, place: Span | ast.AST) -> ast.stmt:
         """The innermost statement around a place or node."""
+        ...
 
     def statement_on(self, line: int) -> ast.stmt:
         """The innermost statement on a line."""
+        ...
 
     def scope(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Module:
         """The innermost function around a node, or the module."""
+        ...
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """What `node` is part of, innermost first."""
+        ...
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements of the block that `statement` stands in."""
+        ...
 
     def text(self, node: ast.AST) -> str:
         """The source of a node, in parentheses where they stand around it."""
+        ...
 
     def operand(self, node: ast.expr) -> str:
         """The source of an expression, fit to be an operand or to have an attribute."""
+        ...
 
     def called(self, node: ast.AST) -> str:
         """What a name or attribute stands for by the file's imports: `torch.no_grad`; "" for what is no name."""
+        ...
 
     def fresh(self, wish: str, near: ast.AST) -> str:
         """A name like `wish` that nothing around `near` uses."""
+        ...
 
     def reference(self, name: str) -> tuple[str, tuple[Edit, ...]]:
         """How to write the dotted `name` (`torch.amp.GradScaler`) here, and the edits that import it."""
+        ...
 
     def allows_torch(self, *version: int) -> bool:
         """Whether all versions of torch that the project supports are at least this one, as far as it says."""
+        ...
 
     def replace(self, node: ast.expr, content: str) -> Edit:
         """Puts `content` in the place of an expression, in parentheses where it needs them."""
+        ...
 
     def rewrite(self, statement: ast.stmt, content: str) -> Edit:
         """Puts `content` in the place of a statement; a comment behind it stays."""
+        ...
 
     def before_text(self, node: ast.expr | ast.stmt | ast.keyword, content: str) -> Edit:
         """Puts `content` right before a node, on its line."""
+        ...
 
     def behind_text(self, node: ast.expr, content: str) -> Edit:
         """Puts `content` right behind an expression and the parentheses around it, on its line."""
+        ...
 
     def replace_name(self, attribute: ast.Attribute, name: str) -> Edit:
         """Puts another name behind the dot of `x.name`."""
+        ...
 
     def remove(self, statement: ast.stmt) -> Edit:
         """Takes a statement out; `pass` takes its place where nothing else would be left."""
+        ...
 
     def remove_argument(self, call: ast.Call, argument: ast.expr | ast.keyword) -> Edit:
         """Takes an argument and its comma out of a call."""
+        ...
 
     def add_argument(self, call: ast.Call, content: str) -> Edit:
         """Adds an argument at the end of a call."""
+        ...
 
     def remove_decorator(self, decorator: ast.expr) -> Edit:
         """Takes the line of a decorator out."""
+        ...
 
     def before(self, statement: ast.stmt, *lines: str) -> Edit:
         """Puts lines of code before a statement, at its indentation."""
+        ...
 
     def after(self, statement: ast.stmt, *lines: str) -> Edit:
         """Puts lines of code after a statement, at its indentation."""
+        ...
 
     def first(self, block: Sequence[ast.stmt], *lines: str) -> Edit:
         """Puts lines of code at the head of a block, below its docstring."""
+        ...
 
     def move_before(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
         """Moves statements, with the comments that stand right above them, before another."""
+        ...
 
     def move_after(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
         """Moves statements, with the comments that stand right above them, behind another."""
+        ...
 
     def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edit:
         """Puts neighbouring statements under a header: `with torch.no_grad():`."""
+        ...
 
     def unwrap(self, compound: ast.With) -> Edit:
         """Puts the body of a `with` in its place."""
+        ...
 
 
 FixFunction = Callable[[Finding, FixSource], Fix | None]

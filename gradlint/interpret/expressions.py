@@ -171,11 +171,15 @@ def _concrete(m: Machine, value: Abstract) -> Abstract:
     return m.concrete.get(value.symbol, value) if isinstance(value, Unknown) else value
 
 
+def _is_below(value: Any, limit: float) -> bool:
+    return isinstance(value, int | float) and abs(value) < limit
+
+
 def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame: Frame) -> Abstract:
     kind = "str" if isinstance(left, str) else "number"
     if (isinstance(left, str | bytes) and op in ("%", "*")) or not is_small(left, right):
         return m.unknown(frame.text(node), data=True, type="str")
-    if op == "**" and not (isinstance(right, int | float) and abs(right) < 64 and abs(left) < MAX_CONSTANT):
+    if op == "**" and not (_is_below(right, 64) and _is_below(left, MAX_CONSTANT)):
         return m.unknown(frame.text(node), data=True, type=kind)
     if op == "<<" and not (isinstance(right, int) and 0 <= right < 64):
         return m.unknown(frame.text(node), data=True, type=kind)

@@ -600,8 +600,10 @@ def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, 
 @handles(EXECUTE, ir.Class)
 def class_(m: Machine, node: ir.Class, frame: Frame) -> None:
     scope = Frame(frame.code, {}, frame, is_class=True)
-    bases = [m.evaluate(base, frame) for base in node.bases if not isinstance(base, ir.Star)]
-    bases = [base if isinstance(base, Class | Lib | Unknown) else m.unknown(node.name) for base in bases]
+    given = [m.evaluate(base, frame) for base in node.bases if not isinstance(base, ir.Star)]
+    bases: list[Abstract] = [
+        base if isinstance(base, Class | Lib | Unknown) else m.unknown(node.name) for base in given
+    ]
     m.execute(node.body, scope)
     annotations = scope.locals.pop("__annotations__", Mapping({}))
     made = Class(node.name, bases, scope.locals, node)

@@ -256,11 +256,8 @@ class _Lowering:
         inner = self.block(node.body)
         for item in reversed(node.items):
             context = self.expression(item.context_expr)
-            inner = [
-                ir.With(
-                    _at(node) if len(node.items) == 1 else context.at, context, self._maybe(item.optional_vars), inner
-                )
-            ]
+            at = _at(node) if len(node.items) == 1 else context.at
+            inner[:] = [ir.With(at, context, self._maybe(item.optional_vars), list(inner))]
         return inner[0]
 
     _AsyncWith = _With

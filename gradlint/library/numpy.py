@@ -32,7 +32,7 @@ _NUMBERS = {
     "NaN": math.nan,
     "NAN": math.nan,
 }
-_MATH: dict[str, Callable[..., float]] = {
+_MATH: dict[str, Callable[..., Any]] = {
     "sqrt": math.sqrt,
     "exp": math.exp,
     "log": math.log,

@@ -23,7 +23,10 @@ _ROLES: dict[str, Role] = {word: role for role, listed in _WORDS.items() for wor
 
 def named(text: str) -> Role:
     """What a name says, by the last word that says anything: a `warmup_optimizer` is an optimizer, `opt_sched` none."""
-    return next((_ROLES[word] for word in reversed(names.words(text)) if word in _ROLES), "")
+    for word in reversed(names.words(text)):
+        if word in _ROLES:
+            return _ROLES[word]
+    return ""
 
 
 def role(m: Machine, unknown: Unknown, call: Call) -> Role:

@@ -64,7 +64,8 @@ class _Definition:
     @property
     def name(self) -> str:
         """What those call it who run it; an `__init__` by its class."""
-        return self.path[-2] if self.path[-1] == "__init__" and len(self.path) > 1 else self.path[-1]
+        *around, own = self.path
+        return around[-1] if around and own == "__init__" else own
 
 
 def is_script(tree: ast.Module) -> bool:

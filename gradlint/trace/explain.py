@@ -145,7 +145,8 @@ def _source(op: Op, role: str, cell: Cell, held: Any) -> Op:
     for source in op.inputs:
         if source.cell is cell or (held is not None and source.held is held):
             return source
-    return op.inputs[1] if role == "other" and len(op.inputs) > 1 else op.inputs[0]
+    first, *others = op.inputs
+    return others[0] if role == "other" and others else first
 
 
 def _mark_freed(note: Note, losses: list[torch.Tensor]) -> None:

@@ -92,8 +92,8 @@ def _package_folder(spec: importlib.machinery.ModuleSpec) -> str:
 def _compiled(content: bytes, file: str) -> types.CodeType:
     try:
         return compile(content, file, "exec", dont_inherit=True)
-    except SyntaxError:
-        sys.excepthook(*sys.exc_info())
+    except SyntaxError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         raise SystemExit(1) from None
 
 

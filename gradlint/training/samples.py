@@ -39,6 +39,7 @@ class RetryingDataset(Dataset[Sample]):
 
     def __getitem__(self, index: int) -> Sample:
         candidates = self._candidates(index)
+        last = None
         for candidate in candidates:
             try:
                 return self.dataset[candidate]

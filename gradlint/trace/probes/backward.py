@@ -81,7 +81,7 @@ def _listed(things: Any) -> list[torch.Tensor]:
 
 
 def _is_functorch(tensors: Sequence[torch.Tensor]) -> bool:
-    return any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)
+    return any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _run(

@@ -103,8 +103,10 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 def _contained(session: Session, module: Any, name: str, place: Place) -> None:
     """At the first backward: parameters in a list or dict of a module that are not registered with it."""
     inside = list(_inside(getattr(module, name, None), 3)) if module is not None else []
-    known = {id(parameter) for parameter in module.parameters()} if inside else set()
-    path = ".".join((*session.part(module), name)) if inside else ""
+    if module is None or not inside:
+        return
+    known = {id(parameter) for parameter in module.parameters()}
+    path = ".".join((*session.part(module), name))
     for parameter in inside:
         if id(parameter) not in known:
             session.note("fact", place, what="plain-container", held=session.memory.held(parameter), detail=path)
