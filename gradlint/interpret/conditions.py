@@ -225,7 +225,7 @@ def window(m: Machine, unknown: Unknown) -> Const:
     known = _default(m, unknown)
     number = concretise(m, unknown, known or SMALL)
     if not known and unknown.symbol not in m.state.get("lengths", ()):
-        m.session.guess(m.loops[-1])
+        m.session.guess(m)
     m.session.counted(m, int(number.value))
     return number
 

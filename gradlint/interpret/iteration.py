@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
+MOST_SHOWN = 22  # the same where a counter decides when the step comes: as many as show its remainder
 
 ITERATES: dict[str, Callable[[Any, Any, Visit, Call], None]] = {}
 
@@ -61,6 +62,11 @@ def rounds(m: Machine) -> range:
     return range(m.loops[-1].rounds if m.loops else 2)
 
 
+def is_counted(m: Machine) -> bool:
+    """Whether a counter was met: then a list has as many items as leave the remainder of its length."""
+    return m.session.listed == m.session.batches
+
+
 @handles(ITERATE, Sequence)
 def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> None:
     if sequence.kind == "generator":
@@ -68,8 +74,9 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
             tell("used up", m, sequence, call)
             return
         sequence.consumed = call.frame.span(call.node)
+    most = MOST_SHOWN if is_counted(m) else MAX_ITEMS
     for position, item in enumerate(list(sequence.items)):
-        if position >= MAX_ITEMS and not _is_of_model(item):
+        if position >= most and not _is_of_model(item):
             break
         if visit(item):
             return
@@ -121,7 +128,7 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         known, length = range(start, last, step), range_length(start, last, step)
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
         if length > most:
-            most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) else most
+            most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) or is_counted(m) else most
             last = known[-1] if m.session.is_like(length, length) else known[most - 1]
             known = [*known[: most - 1], last]  # type: ignore[assignment]
         for number in known:

@@ -170,7 +170,7 @@ class Session:
         else:
             self._moduli.add(modulus)
             rounds = _rounds_for(self._moduli)
-            if rounds != self.batches:
+            if rounds != self.batches or self.has_shown:  # a length is shown with the remainder of each counter
                 self.batches = rounds
                 self.restart()
 

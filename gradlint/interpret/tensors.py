@@ -15,7 +15,8 @@ from gradlint.tape import Cut, DType, Kind, Saved, Storage, Value
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
-SHAPED = frozenset(["rand", "randn", "zeros", "ones", "empty", "full"])  # their first argument is a shape
+_ARITHMETIC = frozenset(["add", "sub", "mul", "div", "truediv", "neg"])
+SHAPED = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
 MAX_NESTING = 4  # how deep containers are searched for tensors
 
 
@@ -403,8 +404,11 @@ def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Te
 
 
 def known_length(tensor: Tensor) -> int | None:
-    """The first size of a fresh tensor, where it is written down."""
-    first = tensor.node.argument(0) if tensor.node.op.rpartition(".")[2] in SHAPED else None
+    """The first size of a fresh tensor, where it is written down; arithmetic with numbers leaves it."""
+    node = tensor.node
+    while node.op.rpartition(".")[2] in _ARITHMETIC and len(node.inputs) == 1:
+        node = node.inputs[0]
+    first = node.argument(0) if node.op.rpartition(".")[2] in SHAPED else None
     return first if isinstance(first, int) else None
 
 

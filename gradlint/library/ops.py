@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
-from gradlint.interpret.iteration import iterates
+from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.registry import attribute, fallback, function, hears, method
 from gradlint.interpret.values import (
     FALSE,
@@ -199,6 +199,7 @@ def _outputs(m: Machine, name: str, args: list[Abstract], call: Call, effect: Ef
     )
 
 
+_MOST_PARTS = 8
 _INDICES = Effect("indices", differentiable=False, dtype=DType.INTEGER)
 
 
@@ -212,10 +213,11 @@ def _several(
         call.constant(1, "chunks") if name.endswith("chunk") and isinstance(call.constant(1, "chunks"), int) else None
     )
     count = call.constant(0, "chunks", count) if is_method and name.endswith("chunk") else count
+    count = _splits(m, args, call, is_method) if name.endswith(".split") else count
     if name.endswith(("meshgrid", "broadcast_tensors")):
         count = len(args)
     whole = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
-    for position in range(min(count, 8) if isinstance(count, int) else 3):
+    for position in range(_shown_parts(m, count) if isinstance(count, int) else 3):
         if effect is not None and effect.view and args and isinstance(args[0], Tensor):
             part = tensors.view(m, args[0], name, call.node, call.frame)
         else:
@@ -224,6 +226,20 @@ def _several(
         part.node.flags |= {"multi-output"}
         parts.append(part)
     return Sequence("tuple", parts, open=count is None, rest=parts[-1] if parts else None)
+
+
+def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> int | None:
+    """Into how many parts a tensor of a known length is split, where all of them are shown."""
+    size = call.constant(0 if is_method else 1, "split_size" if is_method else "split_size_or_sections")
+    length = tensors.known_length(args[0]) if args and isinstance(args[0], Tensor) else None
+    if type(size) is not int or size < 1 or length is None or call.get(1 if is_method else 2, "dim") is not None:
+        return None
+    count = -(-length // size)
+    return count if count <= _MOST_PARTS or is_counted(m) else None
+
+
+def _shown_parts(m: Machine, count: int) -> int:
+    return m.session.shown(count) if is_counted(m) else min(count, _MOST_PARTS)
 
 
 def _is_view(effect: Effect, plain: str, args: list[Abstract], call: Call) -> bool:

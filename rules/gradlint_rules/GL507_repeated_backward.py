@@ -91,7 +91,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Tape, Value, graph
+from gradlint.tape import Backward, Fact, Tape, Value, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.training import carried_detached, joined_backwards
 from gradlint_rules.uncut import unsafe
@@ -132,9 +132,15 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
-    """Each backward that meets freed values: it, the latest of these, and the backward that freed it."""
+    """Each backward that meets freed values: it, the latest of these, and the backward that freed it.
+
+    A non-leaf that an optimizer refuses ends the program before (GL515).
+    """
+    refused = {
+        id(event.value) for event in tape.events if isinstance(event, Fact) and event.what == "non-leaf-parameter"
+    }
     for sink, values, freed_by in backwards(tape):
-        again = next((value for value in values if id(value) in freed_by), None)
+        again = next((value for value in values if id(value) in freed_by and id(value) not in refused), None)
         if again is not None:
             yield sink, again, freed_by[id(again)]
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from gradlint.tape import Backward, Kind, Tape, Value, graph
 
+_WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
+
 
 def visited(sink: Backward) -> list[Value]:
     """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
@@ -47,7 +49,7 @@ def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Bac
         if sink.caught:
             yield sink, [], {}
             continue
-        values = [value for value in surely_visited(sink) if value.saves]
+        values = [value for value in surely_visited(sink) if value.saves or value.flags & _WITH_A_NUMBER]
         yield sink, values, {id(value): freed_by[id(value)] for value in values if id(value) in freed_by}
         if not sink.retain_graph and not sink.create_graph:
             for value in values:

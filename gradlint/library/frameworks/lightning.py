@@ -18,7 +18,9 @@ from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.expressions import binary
+from gradlint.interpret.machine import Loop
 from gradlint.interpret.registry import alias, attribute, enters, function, is_a, method, parent
+from gradlint.interpret.statements import BATCHES
 from gradlint.interpret.values import (
     NONE,
     TRUE,
@@ -112,32 +114,68 @@ def train(m: Machine, module: Instance, call: Call, settings: _Settings | None =
     for hook in _BEFORE:
         _run_hook(m, module, hook, call)
     automatic = conditions.truth(m, m.attribute(module, "automatic_optimization", call)) is not False
-    place = sink_call("training_step", written)
-    symbol = m.symbol(module)
-    with m.loop("data", m.session.batches) as loop:
-        m.session.counted(m, settings.window)
-        for number in range(loop.rounds):
-            loop.round = number
-            m.emit(
-                tape.Iteration(
-                    at=place.frame.span(place.node), loop=loop.number, round=number, begins=True, over="data"
-                )
-            )
-            batch = Unknown(symbol.derive(("batch", number), "batch"), data=True)
-            _run_hook(m, module, "on_train_batch_start", call, batch, Const(number))
-            is_last = number == loop.rounds - 1
-            update = _Update(m, module, settings, number % settings.window == 0, is_last or _ends(number, settings))
-            for index in _turns(written, optimizers) if automatic else (None,):
-                result = _called(m, step, batch, number, index, place)
-                held = optimizers if index is None else optimizers[index : index + 1]
-                if automatic:
-                    update.run(loss_in(m, result, place), held, place)
-            _run_hook(m, module, "on_train_batch_end", call, m.unknown("outputs", data=True), batch, Const(number))
-            m.emit(
-                tape.Iteration(
-                    at=place.frame.span(place.node), loop=loop.number, round=number, begins=False, over="data"
-                )
-            )
+    fit = _Fit(m, module, call, step, optimizers, automatic, settings, sink_call("training_step", written))
+    fit.epoch(written)
+    _run_hook(m, module, "on_train_epoch_end", call)
+    if not automatic and m.session.batches > BATCHES:  # a counter: what an epoch leaves over shows in the next one
+        _run_hook(m, module, "on_train_epoch_start", call)
+        fit.epoch(written)
+        _run_hook(m, module, "on_train_epoch_end", call)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A module with its optimizers, in the hands of a Trainer."""
+
+    m: Machine
+    module: Instance
+    call: Call
+    step: Abstract
+    optimizers: list[Abstract]
+    automatic: bool
+    settings: _Settings
+    place: Call
+
+    def epoch(self, written: Function) -> None:
+        """A loop over batches."""
+        m = self.m
+        symbol = m.symbol(self.module)
+        with m.loop("data", m.session.batches) as loop:
+            m.session.counted(m, self.settings.window)
+            for number in range(loop.rounds):
+                loop.round = number
+                is_last = number == loop.rounds - 1
+                _tell_trainer(m, self.module, loop.rounds, is_last, self.call)
+                batch = Unknown(symbol.derive(("batch", number), "batch"), data=True)
+                self._iteration(loop, begins=True)
+                self._batch(batch, number, _turns(written, self.optimizers) if self.automatic else [None], is_last)
+                loop.end = self._iteration(loop, begins=False)
+            loop.ends()
+
+    def _iteration(self, loop: Loop, *, begins: bool) -> tape.Iteration:
+        at = self.place.frame.span(self.place.node)
+        event = tape.Iteration(at=at, loop=loop.number, round=loop.round, begins=begins, over="data")
+        self.m.emit(event)
+        return event
+
+    def _batch(self, batch: Abstract, number: int, turns: list[int | None], is_last: bool) -> None:
+        m, module, call, place, window = self.m, self.module, self.call, self.place, self.settings.window
+        _run_hook(m, module, "on_train_batch_start", call, batch, Const(number))
+        update = _Update(m, module, self.settings, number % window == 0, is_last or _ends(number, self.settings))
+        for index in turns:
+            result = _called(m, self.step, batch, number, index, place)
+            held = self.optimizers if index is None else self.optimizers[index : index + 1]
+            if self.automatic:
+                update.run(loss_in(m, result, place), held, place)
+        _run_hook(m, module, "on_train_batch_end", call, m.unknown("outputs", data=True), batch, Const(number))
+
+
+def _tell_trainer(m: Machine, module: Instance, rounds: int, is_last: bool, call: Call) -> None:
+    """What `self.trainer` says of the loop: how many batches it has, and whether this one is the last."""
+    trainer = m.attribute(module, "trainer", call)
+    if isinstance(trainer, Unknown):
+        said = {"is_last_batch": Const(is_last), "num_training_batches": Const(rounds)}
+        m.overrides |= {(trainer.symbol, f"attribute:{name}"): value for name, value in said.items()}
 
 
 def function_of(called: Abstract) -> Function | None:
