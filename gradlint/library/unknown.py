@@ -19,21 +19,13 @@ from gradlint.tape import Kind
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+_MOVES = ("to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "share_memory_", "apply")
 # Names that objects of many kinds have: no sign of a tensor.
 _SHARED = frozenset(
     [
-        "to",
-        "cuda",
-        "cpu",
-        "half",
-        "float",
-        "double",
-        "bfloat16",
-        "type",
+        *_MOVES,
         "train",
         "eval",
-        "apply",
-        "share_memory_",
         "requires_grad_",
         "parameters",
         "step",
@@ -95,19 +87,6 @@ _TENSOR_ONLY = frozenset(
     ]
 )
 
-_CASTS = (
-    "to",
-    "cuda",
-    "cpu",
-    "half",
-    "float",
-    "double",
-    "bfloat16",
-    "type",
-    "share_memory_",
-    "apply",
-    "contiguous",
-)
 MOST_OF_A_SCHEDULER = 2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
 
 
@@ -156,7 +135,7 @@ def _same(name: str) -> None:
         return unknown
 
 
-for _name in _CASTS:
+for _name in (*_MOVES, "contiguous"):
     _same(_name)
 
 
