@@ -47,6 +47,7 @@ optimizer.step()
 - Buffers, gradients, indices, targets and whatever else carries no gradient.
 - Modules with `inplace=True`, which say what they do where they are made.
 - What is wrong: GL201 to GL204.
+- What torch refuses at once: a write to one of several views (`chunk`, `split`, `unbind`), or to what `expand` gave.
 
 ## Limits
 A modification is noted where some path to a backward includes it.
@@ -61,19 +62,22 @@ from gradlint.rule import Report
 from gradlint.tape import InPlace, Tape
 from gradlint_rules.overwritten import overwritten
 from gradlint_rules.visited import visited
-from gradlint_rules.words import quoted
+from gradlint_rules.words import bare, quoted
 
 SEVERITY = Severity.NOTE
+_REFUSED = {"chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit", "unbind"}
+_REFUSED |= {"expand", "expand_as", "broadcast_to", "broadcast_tensors"}  # one of several views, or elements that share
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every harmless write to a value with gradient that a backward runs through."""
     told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
+    told |= {event.write.at for tape in paths for event in _writes(tape) if _is_refused(event)}
     for tape in paths:
         on_path = {id(value) for sink in tape.backwards() for value in visited(sink)}
-        for event in tape.events:
-            if isinstance(event, InPlace) and id(event.after) in on_path and _is_plain(event, told):
+        for event in _writes(tape):
+            if id(event.after) in on_path and _is_plain(event, told):
                 told.add(event.write.at)
                 yield Report(event.write.at, _message(event), _HELP)
 
@@ -82,7 +86,16 @@ def _is_plain(event: InPlace, told: set[Span]) -> bool:
     write = event.write
     is_module = write.op.startswith("torch.nn.") and not write.op.startswith("torch.nn.functional.")
     is_recorded = event.after is not event.before
-    return is_recorded and write.counted and not event.raises and not is_module and write.at not in told
+    return is_recorded and write.counted and not is_module and write.at not in told
+
+
+def _writes(tape: Tape) -> Iterator[InPlace]:
+    return (event for event in tape.events if isinstance(event, InPlace))
+
+
+def _is_refused(event: InPlace) -> bool:
+    """Whether torch refuses the write at once."""
+    return bool(event.raises) or bare(event.before.op) in _REFUSED
 
 
 def _message(event: InPlace) -> str:
