@@ -134,6 +134,8 @@ class Recorder(TorchFunctionMode):
                     made.flags |= {"zero-gradient"}
                 self.memory.remember(out, made)
                 self._judge(judged, made)
+                for each in self.session.on_loss_made if judged.is_loss else ():
+                    each(out, made)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[int | str, object], ...]:
         """The numbers, words and flags among arguments, and the records of the tensors, by position or name."""
@@ -157,12 +159,14 @@ class Recorder(TorchFunctionMode):
 
     def _summed(self, made: Op) -> None:
         """A total, computed where what it is computed from was computed, keeps the graphs of all its terms."""
-        total = next((each for each in made.inputs if each.requires_grad and each.place[:1] == made.place[:1]), None)
-        if total is None or not made.place or self.session.sums > _MOST_SUMS:
+        if not made.place or self.session.sums > _MOST_SUMS:
+            return
+        total = next((each for each in _terms(made) if each.requires_grad and _grows_into(each, made)), None)
+        if total is None:
             return
         self.session.sums += 1
         for term in made.inputs:
-            if term is not total and term.requires_grad:
+            if term is not total and total not in term.inputs and term.requires_grad:
                 self.session.note("kept", made.place, op=term, how="sum", total=total)
 
     def _call(self, judged: Spec, inputs: tuple[Op, ...], place: Place, before: int) -> Op:
@@ -443,3 +447,16 @@ class Recorder(TorchFunctionMode):
         if torch.is_grad_enabled() != had:
             self.session.guarded(self.session.grad_mode_changed, not had)
         return out
+
+
+def _terms(made: Op) -> tuple[Op, ...]:
+    """What a sum is made of, and what these are scaled from: `decay * total + (1 - decay) * loss`."""
+    return (*made.inputs, *(source for term in made.inputs for source in term.inputs))
+
+
+def _grows_into(total: Op, made: Op) -> bool:
+    """Whether one statement computed both, in one call of its function or in those of two steps."""
+    if not total.place or total.kind is not Kind.OPERATION:
+        return False
+    old, new = total.place[0], made.place[0]
+    return old == new or (old.code is new.code and old.instruction == new.instruction and total.step < made.step)

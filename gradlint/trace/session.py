@@ -115,6 +115,7 @@ class Session:
         self.before_compiling: list[Callable[[], None]] = []
         self._parts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[str, ...]]] = {}
         self.on_loss: list[Callable[[torch.Tensor, Op], None]] = []
+        self.on_loss_made: list[Callable[[torch.Tensor, Op], None]] = []
         self.on_step: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
         self.scales = False

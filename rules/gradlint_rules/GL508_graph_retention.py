@@ -125,7 +125,12 @@ def _vague(events: Sequence[Kept]) -> Iterator[Kept]:
 
 def _is_needed(event: Kept, tape: Tape) -> bool:
     """Whether a backward of a later round, or after the loop, runs through what was kept, and is done with it then."""
-    later = (sink for sink in tape.backwards() if sink.order > event.order and not sink.retain_graph)
+    around = {loop for loop, _ in event.iteration[-1:]}
+    later = (
+        sink
+        for sink in tape.backwards()
+        if sink.order > event.order and not (sink.retain_graph and around <= {loop for loop, _ in sink.iteration})
+    )
     elsewhere = (sink for sink in later if sink.iteration[: len(event.iteration)] != event.iteration)
     return any(value is event.value for sink in elsewhere for value in graph(sink.value))
 

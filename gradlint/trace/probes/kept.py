@@ -20,6 +20,7 @@ from gradlint.trace.records import Op
 from gradlint.trace.session import Session
 
 _WATCHED = 6  # the losses of so many first steps
+_RECENT = 8  # of which so many last ones are compared with a new one
 _PILE = 3  # so many of them alive are a pile
 _GROWING = ("append", "extend", "appendleft", "insert", "add", "push", "update", "put")
 
@@ -27,14 +28,16 @@ _GROWING = ("append", "extend", "appendleft", "insert", "add", "push", "update",
 def install(session: Session) -> None:
     """Put the probe in its place."""
     losses: list[tuple[int, weakref.ref[torch.Tensor], Op]] = []
-    session.on_loss.append(lambda tensor, op: _remember(session, losses, tensor, op))
+    for told in (session.on_loss, session.on_loss_made):  # what is back-propagated, and each term of it
+        told.append(lambda tensor, op: _remember(session, losses, tensor, op))
     session.on_step.append(lambda: _look(session, losses))
 
 
 def _remember(
     session: Session, losses: list[tuple[int, weakref.ref[torch.Tensor], Op]], tensor: torch.Tensor, op: Op
 ) -> None:
-    if session.step < _WATCHED and tensor.requires_grad:
+    known = any(reference() is tensor for _, reference, _ in losses[-_RECENT:])
+    if session.step < _WATCHED and tensor.requires_grad and not known:
         losses.append((session.step, weakref.ref(tensor), op))
 
 
@@ -89,8 +92,8 @@ def _in_files(container: Any) -> Iterator[Span]:
             yield from _growing(path, tree, tuple(spellings))
 
 
-def _spellings(container: Any) -> Iterator[str]:
-    """How the program writes a container that lies in a module, an object or a dictionary: `losses`, `.losses`."""
+def _spellings(container: Any, nested: bool = True) -> Iterator[str]:
+    """How the program writes a container that lies in a module, an object or a dictionary: `losses`, `.losses[...]`."""
     for place in gc.get_referrers(container):
         # Python 3.11 keeps attributes in the object itself, until someone asks for its `__dict__`.
         held = place if isinstance(place, dict) else getattr(place, "__dict__", {})
@@ -101,6 +104,7 @@ def _spellings(container: Any) -> Iterator[str]:
                 yield f".{name}"
             else:
                 yield f"[{name!r}]"
+                yield from (f"{outer}[...]" for outer in _spellings(held, nested=False) if nested)
 
 
 def _is_namespace(held: dict[Any, Any]) -> bool:
@@ -143,4 +147,6 @@ def _grows(node: ast.AST, spellings: tuple[str, ...]) -> bool:
 
 def _is_spelt(target: ast.AST, spellings: tuple[str, ...]) -> bool:
     text = ast.unparse(target)
+    if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Constant):
+        text = f"{ast.unparse(target.value)}[...]"
     return any(text == each or (each[0] in ".[" and text.endswith(each)) for each in spellings)
