@@ -69,6 +69,7 @@ class Assembler:
         self._keep: list[Any] = []
         self._gates: dict[source.Loop, dict[source.Branch, tuple[Span, ...]]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
+        self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
         self._makers: dict[str, Callable[[Note], Iterable[tape.Event]]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(type(self)) if name.startswith("_on_")
         }
@@ -109,8 +110,10 @@ class Assembler:
                     self._gates.setdefault(loop, {})[branch] = calls
 
     def _decide(self, turn: Turn, step: int) -> None:
-        """At the end of a round, write down which way its conditions went: a step says so, and so does none."""
+        """At the end of a round with a backward, write down which way its conditions went: no step says so, too."""
         taken = self._taken.pop(turn.loop, set())
+        if (turn.number, turn.round) not in self._trained:
+            return
         for branch, calls in self._gates.get(turn.loop, {}).items():
             holds = branch.side if branch in taken else not branch.side
             fact = tape.Fact(at=branch.at, what="branch", detail=str(holds).lower(), text=branch.text)
@@ -268,6 +271,7 @@ class Assembler:
             symptom = "this backward failed on a tensor that was overwritten, and which one was not seen"
             self.session.blind[f"{at(note.place)}: {symptom}"] = None
         self._emptied.clear()
+        self._trained.update(self.rounds.now())
         values = [self.value(op) for op in ops]
         loss = values[0] if len(values) == 1 else _joined(values, at(note.place), len(self.tape.events))
         for value in values:
@@ -449,7 +453,10 @@ def _receiver(place: Place) -> str:
 
 
 def _gates(place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
-    """The conditions between the innermost loop around a place and the place itself, through the calls in between."""
+    """The conditions between a place and the loop around it, through the calls in between.
+
+    Of every function that is running: a loop over callbacks stands between the step and the loop over batches.
+    """
     for depth, frame in enumerate(place):
         around = source.loops(frame.code, frame.instruction)
         if around:
@@ -457,7 +464,6 @@ def _gates(place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Spa
                 code, instruction = place[inner].code, place[inner].instruction
                 for branch in source.branches(code, instruction):
                     yield around[-1], branch, stack(place[inner:])
-            return
 
 
 def _mentioned(note: Note) -> Iterator[Op]:
@@ -489,15 +495,35 @@ def _joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
 
 
 def _fill_unseen(session: Session) -> None:
-    """A loss of a step that was only watched reaches what had a gradient at the step after it."""
+    """A loss of a step that was only watched reaches what had a gradient at the step after it.
+
+    Not what no loss that was seen whole reaches: such a gradient was set by hand (`master.grad = low.grad.float()`).
+    """
     pending: list[Op] = []
+    known = _reached_where_seen(session)
     for note in session.notes:
         if note.kind == "backward":
             pending += [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
         elif note.kind == "step" and pending and _was_taken(note):
             stepper: Stepper = note.facts["stepper"]
             starved = note.facts["starved"]
-            reached = [session.leaf(held) for index, held in enumerate(stepper.held) if index not in starved]
-            for op in pending:
+            held = [each for index, each in enumerate(stepper.held) if index not in starved]
+            reached = [session.leaf(each) for each in held if known is None or each in known]
+            for op in pending if reached or not held else ():
                 op.kind, op.inputs = tape.Kind.OPERATION, tuple(reached)
             pending = []
+
+
+def _reached_where_seen(session: Session) -> set[Held] | None:
+    """The parameters in the graphs of all losses that were recorded; None where none was, or a part is unknown."""
+    found: set[Held] = set()
+    pending = [op for note in session.notes if note.kind == "backward" for op in note.facts["ops"] if op.inputs]
+    seen = {id(op) for op in pending}
+    for op in pending:
+        if op.kind is tape.Kind.UNKNOWN:
+            return None
+        if op.held is not None:
+            found.add(op.held)
+        pending += [source for source in op.inputs if id(source) not in seen]
+        seen |= {id(source) for source in op.inputs}
+    return found or None

@@ -45,11 +45,21 @@ def _watch_class(session: Session, cls: type) -> None:
 
 def held(session: Session, optimizer: Any) -> Stepper:
     """The record of an optimizer, with the parameters that it holds now."""
+    optimizer = _wrapped(optimizer)
     stepper = session.stepper(optimizer)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if len(parameters) != len(stepper.held):
         stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
     return stepper
+
+
+def _wrapped(optimizer: Any) -> Any:
+    """The optimizer that steps, behind one that only passes its groups on: `fabric.setup` gives such a one."""
+    own = vars(optimizer)
+    if "param_groups" in own:
+        return optimizer
+    inner = (each for each in own.values() if isinstance(each, Optimizer))
+    return next((each for each in inner if each.param_groups is optimizer.param_groups), optimizer)
 
 
 def _identity(session: Session, parameter: torch.Tensor, stepper: Stepper) -> Held:
