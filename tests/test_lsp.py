@@ -266,7 +266,7 @@ def test_what_was_never_saved_is_checked_and_what_is_not_python_is_not(play: Pla
     play(scenario)
 
 
-@pytest.mark.parametrize("name", ["notes.md", "git:/old/train.py?%7B%7D", "vscode-notebook-cell:/home/me/notes.ipynb#W0"])
+@pytest.mark.parametrize("name", ["notes.md", "git:/old/train.py?%7B%7D", "vscode-notebook-cell:/x/notes.ipynb#W0"])
 def test_what_is_not_checked_is_of_no_account_beside_what_is(play: Play, name: str) -> None:
     async def scenario(at: Editor) -> None:
         at.open("train.py", CONSTANT)
