@@ -495,12 +495,8 @@ def _joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
 
 
 def _fill_unseen(session: Session) -> None:
-    """A loss of a step that was only watched reaches what had a gradient at the step after it.
-
-    Not what no loss that was seen whole reaches: such a gradient was set by hand (`master.grad = low.grad.float()`).
-    """
+    """A loss of a step that was only watched reaches what had a gradient at the step after it, not set by hand."""
     pending: list[Op] = []
-    known = _reached_where_seen(session)
     for note in session.notes:
         if note.kind == "backward":
             pending += [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
@@ -508,22 +504,7 @@ def _fill_unseen(session: Session) -> None:
             stepper: Stepper = note.facts["stepper"]
             starved = note.facts["starved"]
             held = [each for index, each in enumerate(stepper.held) if index not in starved]
-            reached = [session.leaf(each) for each in held if known is None or each in known]
+            reached = [session.leaf(each) for each in held if each not in session.given]
             for op in pending if reached or not held else ():
                 op.kind, op.inputs = tape.Kind.OPERATION, tuple(reached)
             pending = []
-
-
-def _reached_where_seen(session: Session) -> set[Held] | None:
-    """The parameters in the graphs of all losses that were recorded; None where none was, or a part is unknown."""
-    found: set[Held] = set()
-    pending = [op for note in session.notes if note.kind == "backward" for op in note.facts["ops"] if op.inputs]
-    seen = {id(op) for op in pending}
-    for op in pending:
-        if op.kind is tape.Kind.UNKNOWN:
-            return None
-        if op.held is not None:
-            found.add(op.held)
-        pending += [source for source in op.inputs if id(source) not in seen]
-        seen |= {id(source) for source in op.inputs}
-    return found or None

@@ -368,7 +368,9 @@ class Recorder(TorchFunctionMode):
     def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         had = args[0].grad is not None
         out = func(*args, **kwargs)
-        if args[1] is None and had:
+        if args[1] is not None:
+            self.session.guarded(self.session.gradient_given, args[0])
+        elif had:
             self.session.guarded(self.session.gradient_dropped, args[0])
         return out
 

@@ -110,6 +110,7 @@ class Session:
         self.in_train = self.in_apply = self.scheduling = False
         self.without_cuda = False
         self.sums = 0
+        self.given: set[Held] = set()
         self._without_step = 0
         self.calling = False
         self.before_compiling: list[Callable[[], None]] = []
@@ -254,6 +255,10 @@ class Session:
             last.facts["held"].append(held)
         else:
             self.note("zero", place, stepper=None, held=[held])
+
+    def gradient_given(self, parameter: torch.Tensor) -> None:
+        """`p.grad = gradient`: that it has one says nothing of any loss."""
+        self.given.add(self.memory.held(parameter))
 
     def gradient_read(self, op: Op, place: Place) -> None:
         """`p.grad` was read."""
