@@ -7,6 +7,7 @@ end) and those that write in place. The mode is off inside backward passes and o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -447,7 +448,7 @@ class Recorder(TorchFunctionMode):
         had = torch.is_grad_enabled()
         out = func(*args, **kwargs)
         if torch.is_grad_enabled() != had:
-            self.session.guarded(self.session.grad_mode_changed, not had)
+            self.session.guarded(self.session.grad_mode_switched, not had, sys._getframe(2))
         return out
 
 

@@ -26,6 +26,7 @@ from gradlint.trace.records import Held, Note, Op, serial
 
 Level = Literal["auto", "watch", "record"]
 Result = TypeVar("Result")
+_GRAD_MODES = torch.autograd.grad_mode.__file__
 _DISTRIBUTIONS = os.path.join("torch", "distributions", "")
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
@@ -91,6 +92,7 @@ class Session:
         self.steppers: dict[int, tuple[weakref.ref[Any], Stepper]] = {}
         self.modules: list[weakref.ref[torch.nn.Module]] = []
         self.grad_off: Place = ()
+        self._restored: weakref.WeakKeyDictionary[Any, tuple[Place, bool]] = weakref.WeakKeyDictionary()
         self.inference_at: Place = ()
         self.samples = False  # grad mode is off inside a distribution's `sample()`
         self.autocast: str | None = None
@@ -201,6 +203,18 @@ class Session:
         self.notes = [note for note in self.notes if note.step in kept]
 
     # --- what the probes report
+
+    def grad_mode_switched(self, enabled: bool, by: FrameType) -> None:
+        """Grad mode went on or off in the frame `by`: what the end of an `enable_grad` restores was there before it."""
+        manager = by.f_locals.get("self") if by.f_code.co_filename == _GRAD_MODES else None
+        before = (self.grad_off, self.samples)
+        self.grad_mode_changed(enabled)
+        if manager is None:
+            return
+        if by.f_code.co_name != "__exit__":
+            self._restored[manager] = before
+        elif not enabled and manager in self._restored:
+            self.grad_off, self.samples = self._restored.pop(manager)
 
     def grad_mode_changed(self, enabled: bool, inference: bool = False) -> None:
         """Grad mode went on or off, by a context manager, a decorator or a call."""
