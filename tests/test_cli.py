@@ -139,7 +139,7 @@ import torch
 def train(model, optimizer, batch, flags):
     loss = model(batch).mean()
 """
-    + "".join(f"    if flags.with_{number}:\n        loss = loss + {number} * loss\n" for number in range(9))
+    + "".join(f"    if flags.with_{number}:\n        loss = loss + {number} * loss\n" for number in range(60))
     + """\
     optimizer.zero_grad()
     loss.backward()
