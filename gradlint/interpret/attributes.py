@@ -145,7 +145,7 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     if name in instance.attrs:
         return instance.attrs[name]
     if name == "__class__":
-        return instance.cls
+        return class_of(instance)
     if name == "__dict__":
         return Mapping(instance.attrs)
     found = _in_lineage(m, instance, instance.cls, instance.cls.lineage(), name, at)
@@ -259,7 +259,14 @@ def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
     found = method(made, made.cls, name) or _any_method(m, made, made.cls, name)
     if found is not None:
         return found
-    return Lib(made.cls) if name == "__class__" else None
+    return class_of(made) if name == "__class__" else None
+
+
+def class_of(made: Instance | Object) -> Abstract | None:
+    """The class of an object; None where what was done to it has given it one of its own."""
+    if made.state.get("reclassed"):
+        return None
+    return made.cls if isinstance(made, Instance) else Lib(made.cls)
 
 
 @handles(ATTRIBUTE, Unknown)

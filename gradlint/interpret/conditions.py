@@ -319,10 +319,12 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
 
 
 def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
-    """Whether two classes are one; unknown where one may stand for another that is derived from it."""
+    """Whether two classes are one; unknown where one may be derived from the other, or be it by another path."""
     if isinstance(left, Lib) and isinstance(right, Lib):
         if left.name == right.name:
             return True
+        if left.name.rpartition(".")[2] == right.name.rpartition(".")[2]:
+            return None  # `torch.nn.modules.linear.Linear` is `torch.nn.Linear`
         if registry.is_a(left.name, right.name) or registry.is_a(right.name, left.name):
             return None
     return (left is right) if _is_class(left) and _is_class(right) else None

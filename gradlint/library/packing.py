@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, attribute, fallback, function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Object, Sequence, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Instance, Object, Sequence, Unknown
 from gradlint.library.effects import lookup
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _RESHAPES = (
     "torch.nn.utils.prune.",
     "torch.nn.utils.fusion.",
 )
+_RECLASS = _RESHAPES[:2]  # what these give is of a class made for it: a `ParametrizedLinear`
 _MODULES = frozenset(
     [
         "weight_norm",
@@ -104,4 +105,9 @@ def reparametrized(m: Machine, call: Call) -> Abstract | None:
     name = call.name.rpartition(".")[2]
     if not (call.name.startswith(_RESHAPES) or (call.name.startswith("torch.nn.utils.") and name in _MODULES)):
         return None
-    return call.values[0] if call.values and not name[:1].isupper() else m.unknown(call.frame.text(call.node))
+    if not call.values or name[:1].isupper():
+        return m.unknown(call.frame.text(call.node))
+    module = call.values[0]
+    if isinstance(module, Object | Instance) and call.name.startswith(_RECLASS):
+        module.state["reclassed"] = True
+    return module

@@ -10,6 +10,7 @@ import typing
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions, registry
+from gradlint.interpret.attributes import class_of
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     FALSE,
@@ -226,10 +227,8 @@ def type_(m: Machine, call: Call) -> Abstract:
     value = call.args[0] if len(call.args) == 1 else NONE
     if len(call.args) != 1:
         return m.unknown(text(call))
-    if isinstance(value, Instance):
-        return value.cls
-    if isinstance(value, Object):
-        return Lib(value.cls)
+    if isinstance(value, Instance | Object) and (known_class := class_of(value)) is not None:
+        return known_class
     if isinstance(value, Tensor) and value.node.kind not in (Kind.UNKNOWN, Kind.LEAF):
         return Lib("torch.nn.Parameter" if value.node.kind is Kind.PARAMETER else "torch.Tensor")
     known = python_type(value)
