@@ -14,6 +14,7 @@ lint:
 
 types:
 	$(PYTHON) -m mypy
+	$(PYTHON) -m basedpyright
 
 test:
 	$(PYTHON) -m pytest -n 2

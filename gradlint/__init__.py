@@ -24,7 +24,10 @@ _HOMES = {
     **dict.fromkeys(("Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span"), "finding"),
     "UserError": "errors",
 }
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = [
+    "Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span", "Traced", "UserError", "__version__",
+    "check", "trace",
+]  # fmt: skip
 
 
 if not TYPE_CHECKING:  # where a module has this function, every name is taken to be there

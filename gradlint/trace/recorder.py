@@ -20,7 +20,7 @@ from gradlint.trace.frames import Place, here
 from gradlint.trace.memory import storage_key
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
-from gradlint.trace.records import Op, Written, serial
+from gradlint.trace.records import Cell, Op, Written, serial
 from gradlint.trace.source import loss_name
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Recorder(TorchFunctionMode):
         inputs += escapes.linked(self.memory, given, place)
         if previous.held is None:
             after = self.op(judged, inputs, target, place, before)
-            after.cell = self._log(target, judged, place, counted)
+            after.cell = cell = self._log(target, judged, place, counted)
             after.arguments = self._arguments((None, *given) if judged.name == "setitem" else given, {})
             if not after.requires_grad and after.cut is None and after.kind is not Kind.OPERATION:
                 after.kind = Kind.OPERATION
@@ -264,13 +264,13 @@ class Recorder(TorchFunctionMode):
             self._judge(judged, after)
         else:
             after = previous
-            after.cell = previous.held.cell = self._log(target, judged, place, counted)
-        previous.cell = after.cell
+            after.cell = cell = previous.held.cell = self._log(target, judged, place, counted)
+        previous.cell = cell
         if previous.held is not None and not self.session.steppers:
             return  # initialisation
-        self.session.note("inplace", place, before=previous, after=after, written=after.cell.writes[-1])
+        self.session.note("inplace", place, before=previous, after=after, written=cell.writes[-1])
 
-    def _log(self, target: Tensor, judged: Spec, place: Place, counted: bool) -> Any:
+    def _log(self, target: Tensor, judged: Spec, place: Place, counted: bool) -> Cell:
         cell = self.memory.cell(target)
         version = 0 if target.is_inference() else target._version
         cell.writes.append(Written(judged.title, place, counted, next(serial), version))
@@ -307,9 +307,9 @@ class Recorder(TorchFunctionMode):
             True,
             target.dtype,
         )
-        after.cell = self._log(target, judged, place, True)
+        after.cell = cell = self._log(target, judged, place, True)
         kind = "inference" if "saved for backward" in text else "inplace"
-        self.session.note(kind, place, before=previous, after=after, written=after.cell.writes[-1], raises=reason)
+        self.session.note(kind, place, before=previous, after=after, written=cell.writes[-1], raises=reason)
 
     # --- attributes and flags
 
