@@ -13,7 +13,7 @@ from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
-from gradlint.finding import Edit, Finding, Related, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Span
 from gradlint.fingerprint import fingerprints
 from gradlint.interpret.gaps import Gap
 from gradlint.report import Outcome
@@ -95,6 +95,13 @@ class Texts:
         first, last = (rows[min(row, len(rows)) - 1] for row in (at.line, at.last_line))
         return Span(at.path, first, 1, last + 1, 1)
 
+    def raw_edits(self, fix: Fix) -> tuple[Edit, ...]:
+        """The edits of a located fix in the bytes of the file: of a cell, of the JSON that holds it."""
+        content = self.content(fix.edits[0].at.path)
+        if not fix.edits[0].at.cell or not isinstance(content, bytes):
+            return fix.edits
+        return document.file_edits(content, fix.edits)
+
     def told(self, finding: Finding) -> Finding:
         """The finding with places in files instead of programs, for those who read it."""
         related = tuple(Related(self.located(each.at), each.message) for each in finding.related)
@@ -137,7 +144,8 @@ class Checked:
         """What a report tells of this check: of these findings, or of all that are wanted."""
         told = map(self.texts.told, self.wanted(settings) if findings is None else findings)
         ordered = tuple(sorted(told, key=lambda finding: finding.sort_key))
-        return Outcome(ordered, len(self.files), self.texts.quoted, settings.root, color, self.texts.raw)
+        texts = self.texts
+        return Outcome(ordered, len(self.files), texts.quoted, settings.root, color, texts.raw, texts.raw_edits)
 
 
 def check(

@@ -51,6 +51,19 @@ def concise(run: Run, *arguments: str) -> list[str]:
     return run("check", "--output-format", "concise", *arguments).out.splitlines()[:-1]
 
 
+def mended_by_sarif(content: bytes, run: Run) -> bytes:
+    """The file as one makes it who knows nothing but SARIF."""
+    text = content.decode()
+    starts = [0, *(place + 1 for place, character in enumerate(text) if character == "\n")]
+    (result,) = json.loads(run("check", "--output-format", "sarif").out)["runs"][0]["results"]
+    for replacement in reversed(result["fixes"][0]["artifactChanges"][0]["replacements"]):
+        at = replacement["deletedRegion"]
+        first = starts[at["startLine"] - 1] + at["startColumn"] - 1
+        last = starts[at["endLine"] - 1] + at["endColumn"] - 1
+        text = text[:first] + replacement["insertedContent"]["text"] + text[last:]
+    return text.encode()
+
+
 def test_a_finding_names_its_cell_and_the_line_in_it(folder: pathlib.Path, run: Run) -> None:
     (folder / "nb.ipynb").write_bytes(written(cell("# A title", "markdown"), "%matplotlib inline\n" + SETUP, LOOP))
     ran = run("check")
@@ -78,7 +91,6 @@ def test_formats_without_cells_get_the_line_of_the_file(folder: pathlib.Path, ru
     assert f"file=nb.ipynb,line={row},endLine={row}::cell 2, line 3: " in github
     (result,) = json.loads(run("check", "--output-format", "sarif").out)["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == row
-    assert "fixes" not in result
     (quality,) = json.loads(run("check", "--output-format", "gitlab").out)
     assert quality["location"]["positions"]["begin"]["line"] == row
 
@@ -95,7 +107,9 @@ def test_a_fix_changes_one_line_of_one_cell_and_no_other_byte(
     )  # fmt: skip
     file = folder / "nb.ipynb"
     file.write_bytes(content)
+    by_sarif = mended_by_sarif(content, run)
     assert run("check", "--fix").code == 0
+    assert file.read_bytes() == by_sarif
     head, tail = content.rsplit(b"torch.tensor(0.0)", 1)
     assert file.read_bytes() == head + FIXED.encode() + tail
 
@@ -105,7 +119,9 @@ def test_lines_that_a_fix_adds_go_into_the_cell(folder: pathlib.Path, run: Run) 
     content = written(SETUP, loop, "print(1)")
     (folder / "nb.ipynb").write_bytes(content)
     assert [line.split()[0] for line in concise(run)] == ["nb.ipynb:cell"]
+    by_sarif = mended_by_sarif(content, run)
     assert run("check", "--fix", "--unsafe-fixes").code == 0
+    assert (folder / "nb.ipynb").read_bytes() == by_sarif
     before, after = (json.loads(each)["cells"] for each in (content, (folder / "nb.ipynb").read_bytes()))
     assert [each == other for each, other in zip(before, after, strict=True)] == [True, False, True]
     assert "    optimizer.zero_grad()\n" in after[1]["source"]

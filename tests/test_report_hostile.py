@@ -164,7 +164,7 @@ def test_sarif_with_fixes_related_places_and_notebooks_holds_against_its_schema(
     assert {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in results} == {
         "train.py", "nb.ipynb", "page.md"
     }  # fmt: skip
-    assert any("fixes" in result for result in results)
+    assert all(result["fixes"] for result in results)
     assert all(result["relatedLocations"] for result in results)
 
 

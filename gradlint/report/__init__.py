@@ -10,11 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Span
+from gradlint.finding import Edit, Finding, Fix, Span
 
 
 def _as_it_is(at: Span) -> Span:
     return at
+
+
+def _its_edits(fix: Fix) -> tuple[Edit, ...]:
+    return fix.edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Outcome:
     root: pathlib.Path = field(default_factory=pathlib.Path.cwd)
     color: bool = False
     raw: Callable[[Span], Span] = _as_it_is  # where a place is in the bytes of its file, for what knows no cells
+    raw_edits: Callable[[Fix], tuple[Edit, ...]] = _its_edits  # the edits of a fix there
 
 
 @functools.cache

@@ -70,7 +70,7 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
         "locations": [_location(finding.at, outcome)],
         "partialFingerprints": {"gradlint/v1": fingerprint},
         **({"relatedLocations": related} if related else {}),
-        **({"fixes": [_fix(finding.fix, outcome)]} if finding.fix and not finding.at.cell else {}),
+        **({"fixes": [_fix(finding.fix, outcome)]} if finding.fix else {}),
     }
 
 
@@ -94,11 +94,12 @@ def _region(at: Span) -> dict[str, int]:
 
 
 def _fix(fix: Fix, outcome: Outcome) -> dict[str, Any]:
-    paths = sorted({edit.at.path for edit in fix.edits})
+    edits = outcome.raw_edits(fix)
+    paths = sorted({edit.at.path for edit in edits})
     changes = [
         {
             "artifactLocation": _artifact(path, outcome),
-            "replacements": [_replacement(edit) for edit in fix.edits if edit.at.path == path],
+            "replacements": [_replacement(edit) for edit in edits if edit.at.path == path],
         }
         for path in paths
     ]

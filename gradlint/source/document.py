@@ -12,7 +12,7 @@ import pathlib
 import re
 from collections.abc import Mapping, Sequence
 
-from gradlint.finding import Span
+from gradlint.finding import Edit, Span
 from gradlint.source import parse
 from gradlint.source.parse import SyntaxFault
 from gradlint.source.places import Program
@@ -115,6 +115,13 @@ def rows(content: bytes) -> Mapping[int, Sequence[int]]:
     from gradlint.source import notebook
 
     return notebook.rows(content)
+
+
+def file_edits(content: bytes, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """What edits of a notebook's cells are in the bytes of its file."""
+    from gradlint.source import notebook
+
+    return notebook.file_edits(content, edits)
 
 
 def can_take(path: str, before: str, after: str) -> bool:

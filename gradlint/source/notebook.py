@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Span
+from gradlint.finding import Edit, Span
 from gradlint.source.magics import commented, hidden, revealed
 from gradlint.source.parse import Source, SyntaxFault, parse, split_lines
 from gradlint.source.places import Part, Program
@@ -93,6 +93,23 @@ def updated(content: bytes, text: str) -> bytes:
             document = document[:start] + _written(document[start:end], source, document.isascii()) + document[end:]
     start_mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     return start_mark + document.encode()
+
+
+def file_edits(content: bytes, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """What edits of cells, all of one notebook, are in its file: one for each cell, of as little as can be."""
+    document = _decoded(content)
+    known = {cell.number: cell.text for cell in _cells(json.loads(document))}
+    places = _places(document)
+    found = []
+    for number in sorted({edit.at.cell for edit in edits}):
+        start, end = places[number - 1]
+        source = _edited(known[number], [edit for edit in edits if edit.at.cell == number])
+        old, new = document[start:end], _written(document[start:end], source, document.isascii())
+        head = _shared(old, new)
+        tail = _shared(old[head:][::-1], new[head:][::-1])
+        at = Span(edits[0].at.path, *_row(document, start + head), *_row(document, end - tail))
+        found.append(Edit(at, new[head : len(new) - tail]))
+    return tuple(found)
 
 
 def _why(text: str) -> str:
@@ -254,6 +271,28 @@ def _written(old: str, source: str, is_ascii: bool) -> str:
     known = {json.loads(old[start:end]): old[start:end] for start, end in places}
     lines = (known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in source.splitlines(keepends=True))
     return _joined(old, places, lines)
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text of a cell after these edits, none of which may overlap another."""
+    text += "\n"  # as it has in the program
+    starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+    for edit in sorted(edits, key=lambda edit: (edit.at.line, edit.at.column), reverse=True):
+        at = edit.at
+        first, last = starts[at.line - 1] + at.column - 1, starts[at.end_line - 1] + at.end_column - 1
+        text = text[:first] + edit.content + text[last:]
+    return text.removesuffix("\n")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _row(document: str, offset: int) -> tuple[int, int]:
+    """The line and the column of an offset in the file."""
+    return document.count("\n", 0, offset) + 1, offset - document.rfind("\n", 0, offset)
 
 
 def _joined(old: str, places: Sequence[tuple[int, int]], lines: Iterable[str]) -> str:
