@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from gradlint.config import Selection, parse_codes, parse_severity, settings_finder
 from gradlint.dataclass import dataclass
-from gradlint.errors import UserError
+from gradlint.errors import NEEDS_TORCH, UserError, needing
 from gradlint.finding import Finding
 from gradlint.report._object import finding_of
 from gradlint.report._traced import traced_report
@@ -80,8 +80,8 @@ def trace(
         options = [f"--level={level}", *(f"--steps={each}" for each in (steps,) if each is not None)]
         options += [f"--select={code}" for code in chosen or ()] + [f"--ignore={code}" for code in ignored]
         return _run(program, [str(word) for word in arguments], options)
-    from gradlint.trace.call import call
-
+    with needing("torch", told=NEEDS_TORCH):
+        from gradlint.trace.call import call
     called = call(functools.partial(program, *arguments), _settings_for(chosen, ignored), level=level, steps=steps)
     return Traced(list(called.findings), called.steps, called.error, called.value)
 

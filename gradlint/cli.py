@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gradlint import __version__, config
-from gradlint.errors import UserError
+from gradlint.errors import UserError, needing
 from gradlint.guess import did_you_mean
 from gradlint.report import formats, render
 from gradlint.report._place import printable
@@ -327,12 +327,8 @@ def rule(code: str | None) -> None:
 @gradlint.command()
 def server() -> None:
     """Answer an editor on standard input and output (the Language Server Protocol)."""
-    try:
+    with needing("pygls", "lsprotocol", told="the language server needs pygls: pip install 'torch-gradlint[lsp]'"):
         from gradlint.lsp.server import serve
-    except ModuleNotFoundError as error:
-        if error.name not in ("pygls", "lsprotocol"):
-            raise
-        raise UserError("the language server needs pygls: pip install 'torch-gradlint[lsp]'") from None
     serve()
 
 

@@ -62,6 +62,24 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     (tmp_path / "train.py").write_text(TRAIN)
     return tmp_path
 
+WITHOUT_TORCH = """
+import sys
+
+sys.modules["torch"] = None
+import gradlint
+from gradlint.cli import main
+
+try:
+    gradlint.trace(print)
+except gradlint.UserError as error:
+    print(error)
+sys.stderr = sys.stdout
+try:
+    main(["trace", "train.py"])
+except SystemExit as error:
+    print(error.code)
+"""
+
 
 def python(folder: pathlib.Path, program: str) -> str:
     ran = subprocess.run(
@@ -120,6 +138,12 @@ def test_functions_and_scripts_are_traced(folder: pathlib.Path) -> None:
     assert failed[2].startswith("RuntimeError: element 0 of tensors does not require grad")
     assert script == [[], 4, "", None]
     assert misused == [[], 0, "ValueError: could not convert string to float: 'x'", None]
+
+
+def test_without_torch_a_trace_says_what_to_install(folder: pathlib.Path) -> None:
+    told = python(folder, WITHOUT_TORCH).splitlines()
+    assert told[0].startswith("a trace runs the program, and there is no torch here: install gradlint where ")
+    assert told[1:] == [f"gradlint: {told[0]}", "2"]
 
 
 def test_an_import_brings_in_nothing(folder: pathlib.Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from gradlint.errors import NEEDS_TORCH, needing
+
 _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 
 
@@ -50,6 +52,6 @@ def trace(words: tuple[str, ...], **options: Any) -> None:
     """
     if not words and not options["module"]:
         raise click.UsageError("name a SCRIPT to run, or a module with -m")
-    from gradlint.trace import run
-
+    with needing("torch", told=NEEDS_TORCH):
+        from gradlint.trace import run
     sys.exit(run.run(words, options))
