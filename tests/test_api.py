@@ -54,14 +54,6 @@ results = [
 ]
 print("RESULTS" + json.dumps(results))
 """
-
-
-@pytest.fixture
-def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(TRAIN)
-    return tmp_path
-
 WITHOUT_TORCH = """
 import sys
 
@@ -79,6 +71,13 @@ try:
 except SystemExit as error:
     print(error.code)
 """
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    return tmp_path
 
 
 def python(folder: pathlib.Path, program: str) -> str:
