@@ -185,6 +185,8 @@ def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, b
         raise UserError("--run goes with --verify")
     if options["unsafe_fixes"] and not (options["fix"] or options["diff"]):
         raise UserError("--unsafe-fixes goes with --fix or --diff")
+    if options["statistics"] and options["output_format"] not in (None, "statistics"):
+        raise UserError(f"--statistics is a report of its own, beside --output-format {options['output_format']}")
     asked = [f"--{name.replace('_', '-')}" for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]
     if {"--write-baseline", "--add-ignore"} & set(asked) and len(asked) > 1:
         raise UserError(f"{' and '.join(asked)} are for runs of their own")

@@ -155,7 +155,7 @@ def test_paths_that_the_budget_leaves_out_are_a_gap(folder: pathlib.Path, run: R
 
 @pytest.mark.parametrize("options", [
     ["--unsafe-fixes"], ["--fix", "--write-baseline", "b.json"], ["--write-baseline", "b.json", "--add-ignore", "why"],
-    ["--diff", "--gaps"], ["--fix", "--add-ignore", "why"],
+    ["--diff", "--gaps"], ["--statistics", "--output-format", "sarif"], ["--fix", "--add-ignore", "why"],
 ])  # fmt: skip
 def test_options_that_would_do_nothing_beside_others_are_refused(
     folder: pathlib.Path, run: Run, options: list[str]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from commandline import Run
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradlint.source import document, notebook
@@ -71,6 +72,13 @@ def test_a_finding_names_its_cell_and_the_line_in_it(folder: pathlib.Path, run: 
     assert " --> nb.ipynb:cell 3:3:39\n" in ran.out
     assert "3 |     loss = logits.sum() if valid else torch.tensor(0.0)  # é\n" in ran.out
     assert concise(run)[0].startswith("nb.ipynb:cell 3:3:39: error[GL101] ")
+
+
+def test_the_page_shows_what_gradlint_says(folder: pathlib.Path, run: Run) -> None:
+    page = (pathlib.Path(__file__).parents[1] / "docs/notebooks.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"```console\n\$ gradlint check --output-format concise\n(.*?)```", page, re.DOTALL)
+    (folder / "nb.ipynb").write_bytes(written(cell("# A title", "markdown"), SETUP, LOOP))
+    assert run("check", "--output-format", "concise").out == said
 
 
 def test_json_has_the_cell_and_rows_that_count_in_it(folder: pathlib.Path, run: Run) -> None:
@@ -284,13 +292,14 @@ def test_whatever_is_hidden_comes_back(source: str) -> None:
     assert revealed(commented(source, MARK), MARK) == source
 
 
+@example(["\\\r"])  # with the end of line that the program has behind a cell, Python reads it
 @given(st.lists(st.text(alphabet="x=1%!?@0#cel \\\n\r'\"(é"), max_size=4))
 def test_a_notebook_is_its_program_and_back(sources: list[str]) -> None:
     content = written(*sources)
     program = notebook.program("nb.ipynb", content)
     assert isinstance(program, Program)
     assert notebook.updated(content, program.text) == content
-    broken = [isinstance(parse("", hidden(each, MARK)), SyntaxFault) for each in sources]
+    broken = [isinstance(parse("", hidden(each, MARK) + "\n"), SyntaxFault) for each in sources]
     assert isinstance(parse("", program.text), Source) is not any(broken)
 
 

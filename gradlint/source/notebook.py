@@ -126,7 +126,7 @@ def _decoded(content: bytes) -> str:
 def _program(found: Sequence[Cell]) -> Program:
     everything = "\n".join(cell.text for cell in found)
     mark = next(mark for number in itertools.count() if (mark := f"@{number}@") not in everything)
-    bodies = [f"{body}\n" for body in _shown(found, mark)]
+    bodies = _shown(found, mark)
     heads = [f"#{mark} cell {cell.number}\n" for cell in found]
     line, parts = 1, []
     for cell, body in zip(found, bodies, strict=False):  # a broken cell is the last
@@ -136,11 +136,12 @@ def _program(found: Sequence[Cell]) -> Program:
 
 
 def _shown(found: Sequence[Cell], mark: str) -> list[str]:
-    shown = [hidden(cell.text, mark) for cell in found]
+    """The text of each cell as the program has it, up to the first that is not Python."""
+    shown = [f"{hidden(cell.text, mark)}\n" for cell in found]
     broken = next((index for index, body in enumerate(shown) if isinstance(parse("", body), SyntaxFault)), None)
     if broken is None:
         return shown
-    return [*(commented(cell.text, mark) for cell in found[:broken]), shown[broken]]
+    return [*(f"{commented(cell.text, mark)}\n" for cell in found[:broken]), shown[broken]]
 
 
 def _bodies(text: str) -> Mapping[int, str]:
