@@ -13,7 +13,11 @@ _Place = tuple[ast.AST, str, int]  # a node, its field that holds a list, and a 
 
 def mutant(text: str, seed: int, changes: int = 4) -> str:
     """The program after a few changes to its tree; it parses, and rarely means anything."""
-    choose = random.Random(seed)
+    return changed(text, random.Random(seed), changes)
+
+
+def changed(text: str, choose: random.Random, changes: int) -> str:
+    """The program after changes that somebody chooses."""
     tree = ast.parse(text)
     for _ in range(choose.randint(1, changes)):
         choose.choice(_CHANGES)(tree, choose)
