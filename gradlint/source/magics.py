@@ -69,8 +69,9 @@ def _hide(lines: list[str], index: int, mark: str) -> None:
     lines[index] = _statement(lines[index], mark)
     while goes_on and index + 1 < len(lines):
         index += 1
-        goes_on = lines[index].rstrip().endswith("\\")
-        lines[index] = _comment(lines[index], mark)
+        line = revealed(lines[index], mark)  # the parser may have stopped there first
+        goes_on = line.rstrip().endswith("\\")
+        lines[index] = _comment(line, mark)
 
 
 def _statement(line: str, mark: str) -> str:
