@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import tensors
+from gradlint.interpret import estimates, tensors
 from gradlint.interpret.calls import run_generator
 from gradlint.interpret.machine import ITERATE, Visit, handles
 from gradlint.interpret.registry import bases, tell
@@ -135,7 +135,10 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             if visit(Const(number)):
                 return
         return
-    for round_ in rounds(m):
+    turns = rounds(m)
+    if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int) and step and is_counted(m):
+        turns = estimates.turns(m, start, stop, step)
+    for round_ in turns:
         if isinstance(start, int) and isinstance(step, int):
             item: Abstract = Const(start + round_ * step)
         else:

@@ -136,11 +136,13 @@ class Session:
         if (loop.node in self.guesses) if loop is not None and loop.over else self.guesses:
             return self.batches
         self.has_shown = True
-        if length <= self.batches:
-            return length
-        return next(
-            (rounds for rounds in range(self.batches, 2 * MOST_BATCHES) if self.is_like(rounds, length)), self.batches
-        )
+        return length if length <= self.batches else self.like(length)
+
+    def like(self, length: int) -> int:
+        """Rounds enough for a window, with the remainder that a loop of this length leaves to every counter."""
+        self.has_shown = True
+        enough = range(self.batches, 2 * MOST_BATCHES)
+        return next((rounds for rounds in enough if self.is_like(rounds, length)), self.batches)
 
     def is_like(self, rounds: int, length: int) -> bool:
         """Whether so many rounds, with counters as they are taken to be, leave the remainders of so many as written."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
+from gradlint.interpret.estimates import estimated
 from gradlint.interpret.iteration import iterates, rounds
 from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, parent, typed
 from gradlint.interpret.values import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 LOADER = "torch.utils.data.DataLoader"
 DATASET = "torch.utils.data.Dataset"
 _PART = "torch.utils.data.Subset of random_split"
-_OTHER_LENGTHS = {"sampler", "batch_sampler"}  # arguments of a loader that say how many samples there are
+_SAMPLERS = ("torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler")
 parent(_PART, DATASET)
 for name in ("TensorDataset", "Subset", "ConcatDataset", "IterableDataset", "ChainDataset"):
     parent(f"torch.utils.data.{name}", DATASET)
@@ -75,14 +76,12 @@ def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> 
 def number_of_batches(m: Machine, loader: Object | Instance, call: Call) -> int | None:
     """How many batches a loader gives in one epoch, where that is written down."""
     made: Call | None = loader.state.get("made by")
-    if made is None or made.open or not is_a(made.name, LOADER) or made.kwargs.keys() & _OTHER_LENGTHS:
+    if made is None or made.open or not is_a(made.name, LOADER) or "batch_sampler" in made.kwargs:
         return None
-    samples = number_of_samples(m, made.get(0, "dataset"), call)
-    size, drops = (
-        made.constant(1, "batch_size", 1 if made.get(1, "batch_size") is None else None),
-        made.get(8, "drop_last"),
-    )
-    if samples is None or type(size) is not int or size < 1 or len(made.args) > 3:
+    samples = number_of_samples(m, made.kwargs.get("sampler") or made.get(0, "dataset"), call)
+    size = estimated(m, made.get(1, "batch_size") or Const(1))
+    drops = made.get(8, "drop_last")
+    if samples is None or size is None or size < 1 or len(made.args) > 3:
         return None
     if drops is not None and not isinstance(drops, Const):
         return None
@@ -90,7 +89,7 @@ def number_of_batches(m: Machine, loader: Object | Instance, call: Call) -> int 
 
 
 def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int | None:
-    """The length of a dataset, where that is written down."""
+    """The length of a dataset, or of what a sampler draws from it, where that is written down."""
     match dataset:
         case Tensor():
             return tensors.known_length(dataset)
@@ -100,6 +99,9 @@ def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int |
             return number_of_samples(m, dataset.state["dataset"], call)
         case Object() if dataset.cls == _PART:
             return _whole(m, dataset.state.get("length"))
+        case Object() if dataset.cls in _SAMPLERS:
+            drawn = dataset.state["made by"].kwargs.get("num_samples")
+            return number_of_samples(m, dataset.state["dataset"], call) if drawn is None else _whole(m, drawn)
         case Instance():
             own = m.session.member_of(dataset.cls, "__len__")
             return _whole(m, m.invoke(own, [dataset], call)) if own is not None else None
@@ -110,7 +112,8 @@ def _whole(m: Machine, value: Abstract | None) -> int | None:
     if isinstance(value, Unknown) and value.symbol in m.state.get("lengths", ()):
         known: int | None = m.state["lengths"][value.symbol]
         return known
-    return value.value if isinstance(value, Const) and type(value.value) is int and value.value >= 0 else None
+    number = estimated(m, value)
+    return number if number is not None and number >= 0 else None
 
 
 @method(LOADER, "__len__")

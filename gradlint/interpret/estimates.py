@@ -1,0 +1,84 @@
+"""How many rounds a number that nothing fixes stands for: what the defaults of command-line options come to.
+
+Options can be given other values, but a remainder that their defaults do not leave is not one to report; and a product
+with the window, whatever its other factor is, leaves none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import conditions
+from gradlint.interpret.values import Abstract, Const, Symbol, Unknown, range_length
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_DEEPEST = 8  # operations in an expression that is followed
+
+
+def estimated(m: Machine, value: Abstract | None) -> int | None:
+    """What `value` comes to, by the defaults of the options that it is computed from."""
+    if isinstance(value, Const):
+        return value.value if type(value.value) is int else None
+    return _of(m, value.symbol, _DEEPEST) if isinstance(value, Unknown) else None
+
+
+def _of(m: Machine, symbol: Symbol, depth: int) -> int | None:
+    known = m.concrete.get(symbol)
+    if known is None:
+        _, known = m.state.get("options", {}).get(symbol) or (None, None)
+    if isinstance(known, Const):
+        return known.value if type(known.value) is int else None
+    made = _operation(symbol)
+    if made is None or depth == 0:
+        return None
+    op, operand, base_is_left = made
+    one = _of(m, symbol.source, depth - 1) if symbol.source is not None else None
+    other = operand if isinstance(operand, int) else _of(m, operand, depth - 1)
+    if op == "*":
+        return (conditions.SMALL if one is None else one) * (conditions.SMALL if other is None else other)
+    if one is None or other is None:
+        return None
+    left, right = (one, other) if base_is_left else (other, one)
+    if op == "//":
+        return left // right if right else None
+    return left + right if op == "+" else left - right
+
+
+def _operation(symbol: Symbol) -> tuple[str, int | Symbol, bool] | None:
+    """The arithmetic that gave a symbol: the operator, the other operand, and whether that one is the right one."""
+    for key, derived in symbol.source.derived.items() if symbol.source is not None else ():
+        if derived is symbol:
+            match key:
+                case ("+" | "-" | "*" | "//" as op, int() | Symbol() as operand, bool(side)):
+                    return op, operand, side
+            return None
+    return None
+
+
+def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
+    """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they come to."""
+    if not m.session.trains(m) or m.loops[-1].rounds != m.session.batches:
+        return range(m.loops[-1].rounds if m.loops else 2)
+    number = conditions.length(m, stop) if conditions.is_length(m, stop) else estimated(m, stop)
+    many = m.session.batches
+    if number is not None:
+        length = range_length(start, number, step)
+        many = m.session.like(length if _is_product(stop.symbol) else m.session.shown(length, m.loops[-1]))
+    _take(m, stop, start + many * step)
+    return range(many)
+
+
+def _is_product(symbol: Symbol) -> bool:
+    made = _operation(symbol)
+    return made is not None and made[0] == "*"
+
+
+def _take(m: Machine, stop: Unknown, number: int) -> None:
+    """Takes what a loop runs to for `number`, so that `i == n - 1` holds in its last round; for `n + 1`, n too."""
+    conditions.concretise(m, stop, number)
+    made = _operation(stop.symbol)
+    if made is not None and stop.symbol.source is not None and made[0] in "+-" and isinstance(made[1], int) and made[2]:
+        source = number - made[1] if made[0] == "+" else number + made[1]
+        conditions.concretise(m, Unknown(stop.symbol.source), source)
