@@ -296,6 +296,8 @@ class Recorder(TorchFunctionMode):
         if reason == "inference":
             target = next((tensor for tensor in given if tensor.is_inference()), target)
         previous = self.memory.of(target, place)
+        if reason == "inference":
+            _made_in_inference(previous)
         others = tuple(self.memory.of(other, place) for other in given if other is not target)
         after = Op(
             judged.title,
@@ -450,6 +452,15 @@ class Recorder(TorchFunctionMode):
         if torch.is_grad_enabled() != had:
             self.session.guarded(self.session.grad_mode_switched, not had, sys._getframe(2))
         return out
+
+
+def _made_in_inference(op: Op) -> None:
+    """Say of an inference tensor that was seen outside of `inference_mode`, a view of one, where that mode began."""
+    source = op
+    while not source.inference and source.inputs:
+        source = source.inputs[0]  # what a view is of
+    if source.inference:
+        op.inference, op.cut_place = True, source.cut_place
 
 
 def _terms(made: Op) -> tuple[Op, ...]:

@@ -78,8 +78,9 @@ class Op:
         """The same value cut off from what it was computed from, so that chains over many steps do not grow."""
         kind = Kind.UNKNOWN if self.requires_grad else Kind.DATA
         return Op(
-            self.name, kind, (), self.place, self.serial, self.step, self.requires_grad, self.dtype, cell=self.cell
-        )
+            self.name, kind, (), self.place, self.serial, self.step, self.requires_grad, self.dtype, cell=self.cell,
+            inference=self.inference, cut_place=self.cut_place if self.inference else (),
+        )  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)

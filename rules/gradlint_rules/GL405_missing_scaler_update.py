@@ -3,11 +3,13 @@
 `scaler.step(optimizer)` is followed by no `scaler.update()` before the next one.
 
 ## What it does
-Reports the `scaler.step` after which the same scaler steps the same optimizer again, with no `update` in between.
+Reports the `scaler.step` after which the same scaler steps the same optimizer again, or unscales its gradients, with
+no `update` in between.
 
 ## Why it matters
 The scaler keeps a state for each optimizer that only `update()` resets: "step() has already been called since the last
-update()". Where the update is skipped in some rounds only, it is the round after that raises.
+update()", or "unscale_() is being called after step()". Where the update is skipped in some rounds only, it is the
+round after that raises.
 
 ## Example
 ```python
@@ -55,7 +57,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import OptimizerStep, ScalerUpdate, Tape
+from gradlint.tape import OptimizerStep, ScalerUpdate, Tape, Unscale
 from gradlint_rules.scaling import updated
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import calls, places
@@ -65,7 +67,7 @@ AT_RUN_TIME = True
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
-    """Every step of a scaler that the next one of the same optimizer follows without an update."""
+    """Every step of a scaler that the next one of the same optimizer, or its unscaling, follows without an update."""
     told: set[Span] = set()
     for tape in paths:
         for first, second in _repeated(tape):
@@ -74,16 +76,17 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
                 yield _report(first, second)
 
 
-def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep]]:
+def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep | Unscale]]:
     stepped: dict[tuple[int, int], OptimizerStep] = {}
     for event in tape.events:
         if isinstance(event, ScalerUpdate):
             stepped = {key: step for key, step in stepped.items() if step.scaler is not event.scaler}
-        elif isinstance(event, OptimizerStep) and event.scaler is not None and event.scaler.enabled is not False:
+        elif isinstance(event, OptimizerStep | Unscale) and event.scaler and event.scaler.enabled is not False:
             key = (id(event.scaler), id(event.optimizer))
             if key in stepped:
                 yield stepped[key], event
-            stepped[key] = event
+            if isinstance(event, OptimizerStep):
+                stepped[key] = event
 
 
 def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
@@ -93,13 +96,16 @@ def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
     return any(isinstance(event, ScalerUpdate) for tape in paths for event in tape.events)
 
 
-def _report(first: OptimizerStep, second: OptimizerStep) -> Report:
+def _report(first: OptimizerStep, second: OptimizerStep | Unscale) -> Report:
     assert first.scaler is not None
     scaler = first.scaler.name or "scaler"
-    again = "in the next round" if first.at == second.at else f"on line {second.at.line}"
-    message = f"no `{scaler}.update()` follows before the optimizer is stepped again {again}: that step raises"
+    rounds = dict(first.iteration)
+    is_later = any(rounds.get(loop, number) != number for loop, number in second.iteration)
+    again = "in the next round" if is_later or first.at == second.at else f"on line {second.at.line}"
+    deed = "the optimizer is stepped again" if isinstance(second, OptimizerStep) else "the gradients are unscaled"
+    message = f"no `{scaler}.update()` follows before {deed} {again}: that raises"
     advice = f"Call `{scaler}.update()` once after the steps of a round, also where the round is cut short."
-    related = places(first.at, *calls(first.stack, second.stack), Related(second.at, "stepped again here"))
+    related = places(first.at, *calls(first.stack, second.stack), Related(second.at, "which raises here"))
     return Report(first.at, message, advice, related)
 
 
