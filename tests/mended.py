@@ -702,6 +702,38 @@ PROGRAMS["GL406 unscaled by two helpers"] = """\
      scaler.step(optimizer)
      scaler.update()
 """
+PROGRAMS["GL406 unscaled in the loop over the window"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for window in (data[:2], data[2:4]):
+     optimizer.zero_grad()
+     for x, y in window:
+         scaler.scale(F.cross_entropy(model(x), y) / 2).backward()
+-        scaler.unscale_(optimizer)
++    scaler.unscale_(optimizer)
+     nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+     scaler.step(optimizer)
+     scaler.update()
+"""
+PROGRAMS["GL804 forward with a context of its own"] = """\
+ class Context:
+     pass
+
+ class Reverse(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, x, strength):
+         ctx.strength = strength
+         return x.view_as(x)
+
+     @staticmethod
+     def backward(ctx, grad):
+         return -ctx.strength * grad, None
+
+ for x, y in data:
+     optimizer.zero_grad()
+-    F.cross_entropy(Reverse.forward(Context(), model(x), 0.5), y).backward()
++    F.cross_entropy(Reverse.apply(model(x), 0.5), y).backward()
+     optimizer.step()
+"""
 PROGRAMS["GL102 an old constructor of a list that is given"] = """\
  def total(terms):
 -    return torch.FloatTensor(terms).sum()

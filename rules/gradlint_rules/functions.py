@@ -155,14 +155,27 @@ def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return (source.replace(made, f"{source.text(function)}.apply"),)
         case ast.Call(func=ast.Attribute(attr="forward", value=ast.Name()) as forward):
             edits = (source.replace_name(forward, "apply"),)
-            first = call.args[0] if call.args else None
-            is_ctx = isinstance(first, ast.Constant) or (isinstance(first, ast.Name) and first.id == "ctx")
-            return (*edits, source.remove_argument(call, first)) if first and is_ctx else edits
+            return (*edits, source.remove_argument(call, call.args[0])) if _is_given_ctx(call, source) else edits
         case ast.Call(func=func):
             for value in values_of(func, source, call):
                 if isinstance(value, ast.Call) and not value.args and not value.keywords:
                     return (source.replace(value, f"{source.text(value.func)}.apply"),)
     raise NoFixError("not called as a function")
+
+
+def _is_given_ctx(call: ast.Call, source: FixSource) -> bool:
+    """Whether the first argument stands for the context: by its looks, or as `forward` takes no fewer than are given."""
+    match call:
+        case ast.Call(args=[ast.Constant() | ast.Name(id="ctx"), *_]):
+            return True
+        case ast.Call(args=[_, *_], func=ast.Attribute(value=ast.Name(id=name))):
+            own = [each for each in ast.walk(source.tree) if isinstance(each, ast.ClassDef) and each.name == name]
+            methods = {each.name: each.args for cls in own for each in cls.body if isinstance(each, ast.FunctionDef)}
+            if "forward" not in methods or "setup_context" in methods:
+                return False
+            needed = len(methods["forward"].args) - len(methods["forward"].defaults)
+            return len(call.args) + len(call.keywords) >= needed
+    return False
 
 
 def through_the_wrapper(finding: Finding, source: FixSource) -> tuple[Edit, ...]:

@@ -105,7 +105,9 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         moved = [each for each in between if each is again or _clips(each)]
         step = next(source.statement(each) for each in calls_of(gate, "step"))
         return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
-    return source.move_before([again], loop_around(again, source))
+    loop = loop_around(again, source)
+    adds = any(True for _ in calls_of(loop, "backward"))  # the window's last gradient is there behind the loop
+    return source.move_after([again], loop) if adds else source.move_before([again], loop)
 
 
 def _gate(statement: ast.stmt, source: FixSource) -> ast.If | None:
