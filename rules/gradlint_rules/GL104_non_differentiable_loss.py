@@ -124,7 +124,7 @@ def _not_implemented(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _missing(arrival: Arrival) -> Value | None:
-    missing = [value for value in surely_visited(arrival.sink) if value.missing_derivative]
+    missing = [value for value in surely_visited(arrival.sink, arrival.tape) if value.missing_derivative]
     return min(missing, key=lambda value: value.at, default=None)
 
 

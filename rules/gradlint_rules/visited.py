@@ -16,14 +16,25 @@ def visited(sink: Backward) -> list[Value]:
     return _above(values, wanted) if wanted else values
 
 
-def surely_visited(sink: Backward) -> list[Value]:
+def surely_visited(sink: Backward, tape: Tape) -> list[Value]:
     """The values visited whose gradient is more than assumed of something unknown: a parameter or leaf is below them.
 
-    Where a loss has none of these, what is unknown must carry its gradient.
+    What an unknown callable computes with is a parameter where an optimizer holds it. Where a loss has none of these,
+    something unknown must carry its gradient, and sure is what is visited whichever it is.
     """
     values = visited(sink)
-    firm = {id(value) for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)}
-    return _above(values, firm) if firm else values
+    trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
+    firm = [value for value in trained if not value.assumed or _is_held(tape, value)] or trained
+    if firm:
+        return _above(values, {id(value) for value in firm})
+    for unknown in [value for value in values if value.kind is Kind.UNKNOWN]:
+        values = _above(values, {id(unknown)})
+    return values
+
+
+def _is_held(tape: Tape, value: Value) -> bool:
+    parameter = value.parameter
+    return parameter is not None and any(optimizer.holds(parameter) for optimizer in tape.optimizers())
 
 
 def _above(values: list[Value], wanted: set[int]) -> list[Value]:
@@ -49,7 +60,7 @@ def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Bac
         if sink.caught:
             yield sink, [], {}
             continue
-        values = [value for value in surely_visited(sink) if value.saves or value.flags & _WITH_A_NUMBER]
+        values = [value for value in surely_visited(sink, tape) if value.saves or value.flags & _WITH_A_NUMBER]
         yield sink, values, {id(value): freed_by[id(value)] for value in values if id(value) in freed_by}
         if not sink.retain_graph and not sink.create_graph:
             for value in values:

@@ -1,0 +1,116 @@
+"""What code out of view can fill: the empty containers that it is given, alone, in an object or through a closure.
+
+    features = {}
+    backbone.layer4.register_forward_hook(lambda module, inputs, output: features.update(last=output))
+
+Nobody in view calls the hook, and yet `features` is not empty later on. So whatever code out of view has been handed
+is left open each time that such code is called: the closure keeps what it can reach, also after it was emptied.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections import deque
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import hears
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+)
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+MAX_DEPTH = 3  # of containers in objects in containers
+MOST_KEPT = 32  # callbacks that are looked through again at each call: the latest
+_FILLED = ("list", "deque", "set")
+
+
+@hears("unknown call")
+def handed(m: Machine, symbol: Symbol, call: Call) -> None:
+    """Code out of view is called: it can fill what it is given now, and what the callbacks given before can reach."""
+    callbacks: deque[Abstract] = m.state.setdefault("callbacks", deque(maxlen=MOST_KEPT))
+    for value in [*call.values, *_receiver(m, symbol, call.frame)]:
+        if _is_callback(value) and value not in callbacks:
+            callbacks.append(value)
+        _open(m, value)
+    for callback in callbacks:
+        _open(m, callback)
+
+
+def _receiver(m: Machine, symbol: Symbol, frame: Frame) -> list[Abstract]:
+    """`self` of `self.visit(batch)`, where a base class out of view defines `visit`."""
+    if symbol.source is None:
+        return []
+    objects = (value for value in frame.locals.values() if isinstance(value, Instance))
+    return [value for value in objects if m.symbol(value) is symbol.source]
+
+
+def _is_callback(value: Abstract) -> bool:
+    return isinstance(value, Function | Bound) or (isinstance(value, Object) and value.cls == "functools.partial")
+
+
+def _open(m: Machine, value: Abstract | None, depth: int = 0) -> None:
+    """Leaves open what is empty in `value`, and in what it can reach."""
+    if depth > MAX_DEPTH:
+        return
+    match value:
+        case Mapping() | Sequence():
+            _open_container(m, value, depth)
+        case Instance() if depth < MAX_DEPTH:
+            for part in value.attrs.values():
+                if isinstance(part, Mapping | Sequence):
+                    _open_container(m, part, depth + 1)
+        case Bound():
+            _open(m, value.receiver, depth + 1)
+            _open(m, value.function, depth + 1)
+        case Builtin():
+            _open(m, value.wraps, depth + 1)
+        case Object() if value.cls == "functools.partial":
+            for part in (value.state["func"], *value.state["args"], *value.state["keywords"].values()):
+                _open(m, part, depth + 1)
+        case Function():
+            for part in _reached(value):
+                _open(m, part, depth + 1)
+
+
+def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> None:
+    if isinstance(container, Sequence) and container.kind not in _FILLED:
+        return
+    if not container.items:
+        container.open = True
+        m.symbols.pop(id(container), None)  # what was read from it before says nothing of what is in it now
+        return
+    for item in container.items.values() if isinstance(container, Mapping) else container.items:
+        if isinstance(item, Mapping | Sequence) and depth < MAX_DEPTH:
+            _open_container(m, item, depth + 1)
+
+
+def _reached(function: Function) -> list[Abstract]:
+    """What the free names of a function are bound to."""
+    found: list[Abstract] = []
+    for name in _names(function.node):
+        frame: Frame | None = function.scope
+        while frame is not None and name not in frame.locals:
+            frame = frame.parent
+        if frame is not None:
+            found.append(frame.locals[name])
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(function: ir.Function) -> tuple[str, ...]:
+    """The names that stand in a function."""
+    found = {node.id for node in ast.walk(function.source) if isinstance(node, ast.Name)}
+    return tuple(sorted(found))
