@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import importlib
 import itertools
@@ -433,3 +434,13 @@ def test_spellings_of_one_operation_have_one_effect() -> None:
     assert lookup("__iadd__") == lookup("torch.Tensor.add_")
     assert lookup("operator.matmul") == lookup("torch.matmul")
     assert lookup("no_such_operation") is None
+
+
+def test_the_parameters_of_a_layer_have_the_names_that_torch_gives_them() -> None:
+    for name, (make, _) in LAYERS.items():
+        effect = layer(name)
+        assert effect is not None
+        told = [parameter.replace("#", "0") for parameter in effect.parameters]
+        given = [parameter for parameter, _ in make().named_parameters()]
+        assert all(any(fnmatch.fnmatch(one, other) for other in told) for one in given), (name, given)
+        assert all(fnmatch.filter(given, one) for one in told), (name, told)

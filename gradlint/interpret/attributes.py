@@ -157,6 +157,9 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     override = m.overrides.get((m.symbol(instance), f"attribute:{name}"))
     if override is not None:
         return override
+    held = _held_part(instance, name)
+    if held is not None:
+        return held
     if name.startswith("__") and not instance.cls.has_unknown_base:
         return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
     return None
@@ -259,7 +262,19 @@ def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
     found = method(made, made.cls, name) or _any_method(m, made, made.cls, name)
     if found is not None:
         return found
-    return class_of(made) if name == "__class__" else None
+    return class_of(made) if name == "__class__" else _held_part(made, name)
+
+
+def _held_part(made: Instance | Object, name: str) -> Abstract | None:
+    """`net.act`, `net.get_submodule("0")`, `lstm.bias_hh_l0`: a part of a module by the name that it has there."""
+    own, items = made.state.get("parameters"), made.state.get("items")
+    if isinstance(own, dict) and name in own:
+        return own[name]  # type: ignore[no-any-return]
+    if isinstance(items, Mapping):
+        return items.items.get(name)
+    if isinstance(items, Sequence) and name.isdecimal() and int(name) < len(items.items):
+        return items.items[int(name)]
+    return None
 
 
 def class_of(made: Instance | Object) -> Abstract | None:

@@ -213,13 +213,17 @@ class LayerEffect:
     name: str
     effect: Effect
     function: str = ""  # the function of torch.nn.functional that it applies
-    has_parameters: bool = False
+    parameters: tuple[str, ...] = ()  # the names of its own; `#` counts layers, `*` is what is not known of a name
     integer_input: bool = False
     outputs: tuple[str | tuple[str, ...], ...] = ()  # what a call returns, where that is not one tensor
     takes_inplace: bool = False  # has an argument `inplace`
     training: Literal["", "dropout", "statistics"] = ""  # what differs between train and eval mode
     container: bool = False
     reduction: str = ""  # of a loss: the default
+
+    @property
+    def has_parameters(self) -> bool:
+        return bool(self.parameters)
 
     @property
     def is_loss(self) -> bool:
@@ -273,7 +277,7 @@ def layer(name: str) -> LayerEffect | None:
     base, _, form = function.partition(".") if function.startswith("pad.") else (function, "", "")
     return LayerEffect(
         short, own or lookup(base, form) or Effect(short), base,
-        has_parameters=group.get("parameters", False),
+        parameters=tuple(group.get("parameters", "").split()),
         integer_input=group.get("integer_input", False),
         outputs=_parts(group.get("outputs", "")),
         takes_inplace=short in _flagged("inplace"),

@@ -79,9 +79,8 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
     made.state["inplace"] = _is_in_place(call)
     made.state["arguments"] = dict(call.kwargs)
     if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
-        made.state["parameters"] = {"weight": make_parameter(m, "weight", made.module, call)}
-        if short not in _WITHOUT_BIAS and call.constant(None, "bias") is not False:
-            made.state["parameters"]["bias"] = make_parameter(m, "bias", made.module, call)
+        names = _parameter_names(effect, call)
+        made.state["parameters"] = {name: make_parameter(m, name, made.module, call) for name in names}
     _inner_modules(made, call)
     wanted = dtype_of(call.kwargs.get("dtype"))
     if wanted in (DType.HALF, DType.BFLOAT):
@@ -89,7 +88,20 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
     return made
 
 
-_WITHOUT_BIAS = ("Embedding", "EmbeddingBag", "PReLU", "RMSNorm")
+def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
+    """The names of a layer's own parameters; a `*` stands for what is not known of a name."""
+    names = (effect.parameters if effect is not None else ()) or ("weight", "bias")
+    if call.constant(None, "bias") is False:
+        names = tuple(name for name in names if "bias" not in name)
+    count = call.constant(2, "num_layers", 1 if call.get(2, "num_layers") is None else None)
+    numbers = [str(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_LAYERS else ["*"]
+    ends = ("", "_reverse") if call.constant(None, "bidirectional") is True else ("",)
+    each = [number + end for number in numbers for end in ends]
+    counted = [name.replace("#", layer) for layer in each for name in names if "#" in name]
+    return counted + [name for name in names if "#" not in name]
+
+
+_MOST_LAYERS = 8  # of a recurrent network, whose parameters are told apart
 
 
 def _is_in_place(call: Call) -> bool:
@@ -111,10 +123,10 @@ def _is_in_place(call: Call) -> bool:
 
 
 def _inner_modules(made: Object, call: Call) -> None:
-    """Modules given to a layer (`nn.TransformerEncoder(layer, n)`) are parts of it."""
+    """Modules given to a layer (`nn.TransformerEncoder(layer, n)`) are parts of it, by a name that is not known."""
     for position, value in enumerate(call.values):
         if is_module(value):
-            made.attrs[f"layer{position}"] = value
+            made.attrs[f"*{position}"] = value
 
 
 def make_parameter(
@@ -324,7 +336,12 @@ def _chosen(m: Machine, module: Abstract, call: Call, position: int) -> list[tup
 @method(MODULE, "named_parameters")
 def named_parameters_(m: Machine, module: Abstract, call: Call) -> Abstract:
     pairs = _chosen(m, module, call, 1)
-    return Sequence("generator", [Sequence("tuple", [Const(name), tensor]) for name, tensor in pairs])
+    return Sequence("generator", [Sequence("tuple", [_name(m, name, tensor), tensor]) for name, tensor in pairs])
+
+
+def _name(m: Machine, name: str, tensor: Tensor) -> Abstract:
+    """The name of a parameter as the program sees it."""
+    return Unknown(m.symbol(tensor).derive("name", "name"), data=True, type="str") if "*" in name else Const(name)
 
 
 @method(MODULE, "children", "modules")
@@ -711,8 +728,8 @@ def set_container_item(m: Machine, module: Instance | Object, call: Call) -> Abs
 def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     from gradlint.library import holdings
 
-    items = module.state.get("items")
     name = _asked(call)
+    items = _named_items(module) if name == "add_module" else module.state.get("items")
     given = call.args[-1] if call.args else NONE
     new = m.items(given, call) if name == "extend" else [given]
     if name == "update" and isinstance(given, Mapping) and isinstance(items, Mapping):
@@ -735,6 +752,14 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
     return module
 
 
+def _named_items(module: Instance | Object) -> Abstract | None:
+    """The items of a container by name: `add_module` gives one to each, beside the numbers of those before."""
+    items = module.state.get("items")
+    if isinstance(items, Sequence):
+        items = module.state["items"] = Mapping(dict(contained(items)), items.open)
+    return items if isinstance(items, Mapping) else None
+
+
 @method(CONTAINERS, "__len__")
 def container_length(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     items = module.state.get("items")
@@ -751,7 +776,10 @@ def dict_methods(m: Machine, module: Instance | Object, call: Call) -> Abstract:
 
 @iterates(*CONTAINERS)
 def iterate(m: Machine, module: Instance | Object, visit: Visit, call: Call) -> None:
-    m.iterate(module.state.get("items", Sequence("list", [], True)), visit, call)
+    items = module.state.get("items", Sequence("list", [], True))
+    if isinstance(items, Mapping) and _kind(module) in ("torch.nn.Sequential", "torch.nn.ModuleList"):
+        items = Sequence("list", list(items.items.values()), items.open)
+    m.iterate(items, visit, call)
 
 
 @attribute(MODULE, "weight")
