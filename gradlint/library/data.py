@@ -68,9 +68,23 @@ def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> 
     known = number_of_batches(m, loader, call) if m.loops and m.loops[-1].rounds == m.session.batches else None
     turn = 0
     while turn < (len(rounds(m)) if known is None else m.session.shown(known, m.loops[-1])):
-        if visit(Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)):
+        batch = Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)
+        if visit(_sample(m, loader, turn, call) or batch):
             return
         turn += 1
+
+
+def _sample(m: Machine, loader: Object | Instance, turn: int, call: Call) -> Abstract | None:
+    """What a loader that puts nothing together (`batch_size=None`) hands over: a sample as the dataset gives it."""
+    made: Call | None = loader.state.get("made by")
+    size, dataset = (made.get(1, "batch_size"), made.get(0, "dataset")) if made is not None else (None, None)
+    if made is None or not (isinstance(size, Const) and size.value is None) or not isinstance(dataset, Instance):
+        return None
+    own = m.session.member_of(dataset.cls, "__getitem__")
+    if own is None or made.open or {"collate_fn", "batch_sampler"} & made.kwargs.keys():
+        return None
+    index = Unknown(m.symbol(loader).derive(("index", turn), "index"), data=True, type="number")
+    return m.invoke(own, [dataset, index], call)
 
 
 def number_of_batches(m: Machine, loader: Object | Instance, call: Call) -> int | None:
