@@ -61,6 +61,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import (
+    Backward,
     Event,
     Fact,
     InPlace,
@@ -153,20 +154,36 @@ def _root(module: Module | None) -> Module | None:
 
 def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:
     """A model made after the only optimizers that step, which a loss trains in the place of the one that they hold."""
-    trained = [leaf for sink in tape.backwards() for leaf in leaves(sink.value)]
+    trained = [leaf for sink in _astray(tape, optimizers) for leaf in leaves(sink.value)]
     if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
     if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
         return None  # the gradients of one model are given to the other by hand
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
-    if any(optimizer.holds(leaf.parameter) for optimizer in optimizers for leaf in trained if leaf.parameter):
-        return None
     first = min((event.order for event in tape.events if _makes(event, optimizers)), default=None)
     later = [leaf for key, leaf in parameters.items() if key in late or (first is not None and leaf.order > first)]
     if not later or len(later) < len(parameters) or _written_by_hand(tape, later):
         return None
     at, stack = _common_place(later)
     return _Lost(at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True)
+
+
+def _astray(tape: Tape, optimizers: Sequence[Optimizer]) -> list[Backward]:
+    """The backwards from the first one on behind which none reaches anything that an optimizer holds.
+
+    Where earlier ones reached it, these stand at the same place, and a step follows: there the model was exchanged.
+    """
+    sinks = list(tape.backwards())
+    fed = [sink for sink in sinks if any(_holds(optimizers, leaf) for leaf in leaves(sink.value))]
+    if not fed:
+        return sinks
+    places = {sink.at for sink in fed}
+    last = max(event.order for event in tape.events if isinstance(event, OptimizerStep))
+    return [sink for sink in sinks if fed[-1].order < sink.order < last and sink.at in places]
+
+
+def _holds(optimizers: Sequence[Optimizer], leaf: Value) -> bool:
+    return leaf.parameter is not None and any(optimizer.holds(leaf.parameter) for optimizer in optimizers)
 
 
 def _is_part_of_model(leaf: Value) -> bool:

@@ -164,7 +164,7 @@ def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def _is_given_ctx(call: ast.Call, source: FixSource) -> bool:
-    """Whether the first argument stands for the context: by its looks, or as `forward` takes no fewer than are given."""
+    """Whether the first argument stands for the context: by its looks, or because `forward` takes no more."""
     match call:
         case ast.Call(args=[ast.Constant() | ast.Name(id="ctx"), *_]):
             return True
