@@ -42,6 +42,7 @@ BOMBS = {
     "dict-of-itself-twice": _again("t = {'a': model}", "t = {'a': t, 'b': t}", "print(t)", "unknown(t)"),
     "list-literal": f"l = [{'1, ' * 100_000}]\n",
     "itertools": "import itertools\na = itertools.product('ab', repeat=99)\nb = list(a)\nc = itertools.tee(b, 10 ** 9)\n",
+    "itertools-refused": "import itertools\na = list(itertools.product('ab', repeat=-1))\nb = list(itertools.combinations('ab', -1))\nc = list(itertools.permutations('ab', 'x'))\nd = list(itertools.product('ab', repeat=10 ** 9))\n",
     "comprehension": f"x = [1 {' '.join(f'for {name} in {_NAMES!r}' for name in _NAMES)}]\n",
     # modules and graphs
     "module-in-a-module-twice": _again(_LINEAR, "m = nn.Sequential(m, m)", "m(torch.zeros(2, 2))", "m.eval()", times=40),

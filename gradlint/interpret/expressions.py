@@ -518,7 +518,7 @@ def yield_(m: Machine, node: ir.Yield, frame: Frame) -> Abstract:
         return False
 
     m.iterate(value, visit, Call("yield from", [], {}, node, frame))
-    return NONE
+    return m.unknown("yield from")  # what the generator returns
 
 
 @handles(EVALUATE, ir.Function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from gradlint.interpret import conditions
 from gradlint.interpret.iteration import iterates, rounds
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import function, method
@@ -148,9 +149,9 @@ def over_count(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
 def next_count(m: Machine, receiver: Object, call: Call) -> Abstract:
     """`next(counter)`."""
     passed = receiver.state["passed"] = receiver.state.get("passed", 0) + 1
-    start = receiver.state["start"]
-    if isinstance(start, Const) and isinstance(start.value, int):
-        return Const(start.value + passed - 1)
+    start, step = receiver.state["start"], receiver.state["step"]
+    if isinstance(start, Const) and isinstance(step, Const) and isinstance(start.value, int):
+        return Const(start.value + (passed - 1) * step.value)
     return Unknown(m.symbol(receiver).derive(passed, "count"), data=True, type="number")
 
 
@@ -187,12 +188,18 @@ def combined(m: Machine, call: Call, name: str) -> Abstract:
     run = getattr(itertools, last(name))
     if name == "itertools.product":
         sources = [listed(m, source, call) for source in call.args]
-        made = run(*(source.items for source in sources), repeat=call.constant(None, "repeat", 1))
+        made = run(*(source.items for source in sources), repeat=_length(call.constant(None, "repeat", 1)))
     else:
         sources = [listed(m, argument(m, call), call)]
-        made = run(sources[0].items, call.constant(1, "r", 2))
+        most = len(sources[0].items) if name == "itertools.permutations" else 2
+        made = run(sources[0].items, _length(call.constant(1, "r", most)))
     tuples: list[Abstract] = [pair(*items) for items in itertools.islice(made, MAX_COMBINED)]
     return Sequence("generator", tuples, any(source.open for source in sources), at=place(call))
+
+
+def _length(given: object) -> int:
+    """How long a tuple is; 2 where Python would refuse what is given."""
+    return min(given, MAX_COMBINED) if isinstance(given, int) and given >= 0 else 2
 
 
 @function("itertools.zip_longest")
@@ -246,7 +253,8 @@ def compress(m: Machine, call: Call) -> Abstract:
     made = Sequence("generator", [], True, at=place(call))
 
     def visit(items: list[Abstract]) -> bool:
-        made.items.append(items[0])
+        if conditions.truth(m, items[1]) is not False:
+            made.items.append(items[0])
         return False
 
     in_step(m, call.args[:2], visit, call)

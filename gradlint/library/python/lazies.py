@@ -156,7 +156,7 @@ def over_map(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     in_step(m, receiver.state["sources"], lambda items: visit(m.invoke(called, items, call)), call)
 
 
-@function("builtins.filter", "itertools.takewhile", "itertools.filterfalse", "itertools.dropwhile")
+@function("builtins.filter", "itertools.filterfalse")
 def filter_(m: Machine, call: Call) -> Abstract:
     """`filter(f, x)`: what `f` is not known to reject."""
     kept = Sequence("generator", [], at=place(call))
@@ -167,6 +167,28 @@ def filter_(m: Machine, call: Call) -> Abstract:
     for item in listed(m, source, call).items:
         answer = item if isinstance(test, Const) else m.invoke(test, [item], call)
         if conditions.truth(m, answer) is not turned or (turned and conditions.truth(m, answer) is None):
+            kept.items.append(item)
+    kept.open = is_open(source)
+    return kept
+
+
+@function("itertools.takewhile", "itertools.dropwhile")
+def while_(m: Machine, call: Call) -> Abstract:
+    """`takewhile(f, x)`: up to what `f` rejects; `dropwhile(f, x)`: from what `f` is not known to accept on."""
+    kept = Sequence("generator", [], at=place(call))
+    if len(call.args) != 2:
+        return kept
+    test, source = call.args
+    takes = last(call.name) == "takewhile"
+    items = listed(m, source, call).items
+    for position, item in enumerate(items):
+        truth = conditions.truth(m, m.invoke(test, [item], call))
+        if takes and truth is False:
+            return kept
+        if not takes and truth is not True:
+            kept.items.extend(items[position:])
+            break
+        if takes:
             kept.items.append(item)
     kept.open = is_open(source)
     return kept
@@ -238,7 +260,7 @@ def next_(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     if isinstance(value, Sequence) and value.kind == "generator":
         return value.items.pop(0) if value.items else following(m, value, 0) or _exhausted(call)
-    if isinstance(value, Instance) and defines(value, "__next__"):
+    if isinstance(value, Instance | Object) and defines(value, "__next__"):
         return m.invoke(m.attribute(value, "__next__", call), [], call)
     return first(m, value, call) or m.unknown(text(call))
 

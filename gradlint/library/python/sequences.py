@@ -55,7 +55,7 @@ def append_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     return NONE
 
 
-@method(_GROWING, "extend", "extendleft")
+@method(_GROWING, "extend")
 @method("set", "update")
 def extend(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.extend(items)`."""
@@ -65,6 +65,17 @@ def extend(m: Machine, receiver: Sequence, call: Call) -> Abstract:
         if more.open:
             receiver.open, receiver.rest = True, receiver.rest or more.rest
         m.appended[id(receiver)] = place(call)
+        noted(m, call, more)
+    return NONE
+
+
+@method("deque", "extendleft")
+def extend_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
+    """`x.extendleft(items)`: the last of them comes to stand first."""
+    for source in call.args[:1]:
+        more = listed(m, source, call)
+        receiver.items[:0] = reversed(more.items)
+        receiver.open, receiver.rest = receiver.open or more.open, receiver.rest or more.rest
         noted(m, call, more)
     return NONE
 
@@ -129,9 +140,13 @@ def reverse(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     return NONE
 
 
-@method(_GROWING, "rotate")
+@method("deque", "rotate")
 def rotate(m: Machine, receiver: Sequence, call: Call) -> Abstract:
-    """`x.rotate(n)`: which item is where is not followed."""
+    """`x.rotate(n)`: which item is where is not followed where the number or the length is not known."""
+    turns = call.constant(0, "n", None if call.args else 1)
+    if isinstance(turns, int) and receiver.items and not receiver.open:
+        turns %= len(receiver.items)
+        receiver.items[:] = receiver.items[-turns:] + receiver.items[:-turns] if turns else receiver.items
     return NONE
 
 

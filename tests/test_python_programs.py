@@ -1,0 +1,135 @@
+# ruff: noqa: E501 (one line a program)
+"""Programs of plain Python: what the interpreter says of their `result` is what Python gives, as far as it says anything."""
+
+from __future__ import annotations
+
+import pytest
+from test_library_python import result
+
+PROGRAMS = {
+    # lists, sets, deques
+    "append, extend, insert": "x = [1]\nx.append(2)\nx.extend((3, 4))\nx.insert(-1, 9)\nresult = x",
+    "pop": "x = [1, 2, 3, 4]\nresult = (x.pop(), x.pop(0), x.pop(-2), x)",
+    "remove the first of two": "x = [1, 2, 1]\nx.remove(1)\nresult = x",
+    "index, count": "x = [3, 1, 3]\nresult = (x.index(1), x.count(3), (1, 2).index(2), (1, 1).count(1), x.count(7))",
+    "reverse, sort": "x = [3, 1, 2]\nx.sort()\ny = x.copy()\ny.reverse()\nresult = (x, y)",
+    "sort by a key": "x = ['bb', 'a']\nx.sort(key=len, reverse=True)\nresult = x",
+    "clear": "x = [1]\nx.clear()\nresult = (x, len(x))",
+    "a copy is another list": "x = [1]\ny = x.copy()\ny.append(2)\nresult = (x, y)",
+    "appendleft, popleft": "import collections\nx = collections.deque([1])\nx.appendleft(0)\nresult = (x.popleft(), x.popleft(), len(x))",
+    "extendleft": "import collections\nx = collections.deque([1])\nx.extendleft([2, 3])\nresult = list(x)",
+    "rotate": "import collections\nx = collections.deque([1, 2, 3])\nx.rotate(1)\nresult = x[0]",
+    "rotate back": "import collections\nx = collections.deque([1, 2, 3])\nx.rotate(-1)\nresult = list(x)",
+    "a set has each once": "x = {1}\nx.add(1)\nx.add(2)\nx.update([2, 3])\nx.discard(7)\nx.remove(1)\nresult = sorted(x)",
+    "set operations": "a, b = {1, 2}, {2, 3}\nresult = (sorted(a.union(b)), sorted(a.intersection(b)), sorted(a.difference(b)))",
+    "set in": "result = (1 in {1}, 2 in {1}, 2 not in [1], {1}.__contains__(1))",
+    "dunder length": "result = [1, 2].__len__()",
+    "dunder iter": "result = next([7].__iter__())",
+    "delete": "x = [0, 1, 2]\ndel x[1]\nd = {'a': 1, 'b': 2}\ndel d['a']\nresult = (x, d)",
+    "slices": "x = [0, 1, 2, 3]\nresult = (x[::-1], x[-2:], x[:1], x[1:3], (1, 2)[1:])",
+    "sorted by length": "result = sorted(['bb', 'a'], key=len)",
+    "refused lengths": "import itertools\nresult = len(list(itertools.combinations([], 2)))",
+    "multiplied": "result = ([0] * 3, (1,) * 2, 'ab' * 2, 2 * [1])",
+    "added": "x = [1]\ny = x\nx += [2]\nz = x + [3]\nresult = (x, y, z)",
+    # dicts
+    "get, setdefault, pop": "d = {'a': 1}\nresult = (d.get('a'), d.get('b'), d.get('b', 2), d.setdefault('c', 3), d.pop('a'), d.pop('z', 4), d)",
+    "keys, values, items": "d = {'a': 1, 'b': 2}\nresult = (list(d), list(d.keys()), list(d.values()), list(d.items()))",
+    "merged": "a, b = {'x': 1}, {'x': 2, 'y': 3}\nresult = (a | b, {**a, **b})",
+    "merged in place": "a = {'x': 1}\na |= {'y': 2}\na.update(z=3)\nresult = a",
+    "popitem": "d = {'a': 1, 'b': 2}\nresult = (d.popitem(), d)",
+    "dict copy": "d = {'a': 1}\ne = d.copy()\ne['a'] = 2\nresult = (d, e)",
+    "dict in": "d = {'a': 1}\nresult = ('a' in d, 'b' in d, len(d))",
+    "comprehension": "result = {k: v + 1 for k, v in {'a': 1}.items() if v}",
+    "defaultdict": "import collections\nd = collections.defaultdict(int)\nd['a'] += 2\nresult = d['a']",
+    "OrderedDict": "import collections\nd = collections.OrderedDict(a=1)\nd['b'] = 2\nresult = list(d)",
+    "ChainMap": "import collections\nresult = collections.ChainMap({'a': 1}, {'a': 2, 'b': 3})['b']",
+    # iterators
+    "repeat": "import itertools\nresult = list(itertools.repeat(1, 3))",
+    "count by": "import itertools\nresult = [x for x, _ in zip(itertools.count(5, 2), 'abc')]",
+    "next of count": "import itertools\nc = itertools.count(1, 3)\nresult = (next(c), next(c), next(c))",
+    "starmap": "import itertools\nresult = list(itertools.starmap(lambda a, b: a + b, [(1, 2), (3, 4)]))",
+    "combinations": "import itertools\nresult = list(itertools.combinations([1, 2, 3], 2))",
+    "permutations": "import itertools\nresult = list(itertools.permutations([1, 2, 3]))",
+    "permutations of two": "import itertools\nresult = list(itertools.permutations([1, 2, 3], 2))",
+    "product repeat": "import itertools\nresult = list(itertools.product([0, 1], repeat=2))",
+    "zip_longest": "import itertools\nresult = list(itertools.zip_longest([1, 2], 'a', fillvalue='-'))",
+    "accumulate with a function": "import itertools\nresult = list(itertools.accumulate([1, 2, 3], lambda a, b: a * b, initial=2))",
+    "tee": "import itertools\na, b = itertools.tee([1, 2])\nresult = (list(a), list(b))",
+    "islice with a step": "import itertools\nresult = list(itertools.islice(range(10), 1, 8, 3))",
+    "takewhile": "import itertools\nresult = list(itertools.takewhile(lambda x: x < 2, [1, 2, 1]))",
+    "dropwhile": "import itertools\nresult = list(itertools.dropwhile(lambda x: x < 2, [1, 2, 1]))",
+    "compress": "import itertools\nresult = list(itertools.compress('abc', [1, 0, 1]))",
+    "filterfalse": "import itertools\nresult = list(itertools.filterfalse(lambda x: x > 1, [1, 2]))",
+    "chained": "import itertools\nresult = [x for x in itertools.chain('ab', [1], range(2))]",
+    "a generator's send": "def g():\n    x = yield 1\n    yield x\nresult = next(g())",
+    "zip of different lengths": "result = list(zip([1, 2, 3], 'ab', (True, False)))",
+    "enumerate from": "result = list(enumerate('ab', start=3))",
+    "map of two": "result = list(map(lambda a, b: a - b, [5, 6], [1, 2]))",
+    "reversed range": "result = list(reversed(range(3)))",
+    "max by": "result = (max(['a', 'bbb'], key=len), min(3, 1), min([], default=0))",
+    "any, all": "result = (any(x > 1 for x in [1, 2]), all(x > 1 for x in [1, 2]))",
+    "unpacked": "a, *b, c = range(5)\nresult = (a, b, c)",
+    # numbers and strings
+    "math": "import math\nresult = (math.ceil(1.2), math.floor(-1.2), math.prod([2, 3]), math.gcd(4, 6), math.log2(8), math.isnan(1.0))",
+    "number operators": "result = (7 // 2, -7 // 2, 7 % 3, -7 % 3, 2 ** 3, 1 << 3, 6 & 3, 6 | 1, 6 ^ 3, ~1, 7 / 2)",
+    "compared": "result = (1 < 2 < 3, 1 < 2 > 3, 1 == 1.0, 'a' < 'b', None is None, [] == [], (1, 2) < (1, 3))",
+    "chosen": "result = (0 or 5, 1 and 0, not [], 1 if '' else 2)",
+    "rounded": "result = (round(2.567, 2), round(2.5), round(-1.5), int(-2.7), int('7'), float('1.5'))",
+    "string methods": "s = ' Ab_c '\nresult = (s.strip(), s.lower(), s.upper(), s.strip().title(), s.replace('_', '-'), s.strip().split('_'))",
+    "string tests": "s = 'a.b.c'\nresult = (s.startswith('a'), s.endswith(('x', 'c')), s.find('b'), s.rfind('.'), s.count('.'), 'b' in s, s.isdigit())",
+    "string parts": "s = 'a.b.c'\nresult = (s.partition('.'), s.rpartition('.'), s.rsplit('.', 1), s[0], s[-1], s[::2], len(s))",
+    "lines": "result = ('a\\nb'.splitlines(), 'a b  c'.split(), 'x'.center(3), 'abc'.removeprefix('a'), 'abc'.removesuffix('c'))",
+    # classes and functions
+    "a class": "class A:\n    n = 1\n    def f(self):\n        return self.n + 1\nclass B(A):\n    n = 2\n    def f(self):\n        return super().f() + 10\nresult = (A().f(), B().f(), isinstance(B(), A), issubclass(B, A))",
+    "getattr, setattr": "class A:\n    pass\na = A()\nsetattr(a, 'x', 1)\nresult = (a.x, getattr(a, 'y', 2), hasattr(a, 'x'), hasattr(a, 'y'), vars(a))",
+    "delattr": "class A:\n    pass\na = A()\na.x = 1\ndelattr(a, 'x')\nresult = hasattr(a, 'x')",
+    "static and class methods": "class A:\n    n = 3\n    @staticmethod\n    def f(x):\n        return x\n    @classmethod\n    def g(cls):\n        return cls.n\nresult = (A.f(1), A.g(), A().g())",
+    "dunder call, getitem, len": "class A:\n    def __call__(self, x):\n        return x + 1\n    def __getitem__(self, i):\n        return i * 2\n    def __len__(self):\n        return 5\n    def __contains__(self, x):\n        return x == 1\na = A()\nresult = (a(1), a[2], len(a), 1 in a, 2 in a)",
+    "dunder operators": "class A:\n    def __init__(self, n):\n        self.n = n\n    def __add__(self, o):\n        return A(self.n + o.n)\n    def __eq__(self, o):\n        return self.n == o.n\n    def __lt__(self, o):\n        return self.n < o.n\nresult = ((A(1) + A(2)).n, A(1) == A(1), A(1) < A(2))",
+    "dunder iter class": "class A:\n    def __iter__(self):\n        yield 1\n        yield 2\nresult = list(A())",
+    "properties": "class A:\n    @property\n    def x(self):\n        return 4\nresult = A().x",
+    "slots and class attributes": "class A:\n    items = []\n    def add(self, x):\n        self.items.append(x)\nA().add(1)\nA().add(2)\nresult = A.items",
+    "closures": "def outer():\n    n = 0\n    def inner():\n        nonlocal n\n        n += 1\n        return n\n    return inner\nf = outer()\nresult = (f(), f())",
+    "defaults are shared": "def f(x, seen=[]):\n    seen.append(x)\n    return seen\nf(1)\nresult = f(2)",
+    "arguments": "def f(a, /, b=2, *c, d, e=5, **g):\n    return (a, b, c, d, e, g)\nresult = (f(1, d=4), f(1, 2, 3, d=4, z=6))",
+    "partial": "import functools\nf = functools.partial(lambda a, b, c=0: (a, b, c), 1, c=3)\nresult = f(2)",
+    "reduce with a start": "import functools\nresult = functools.reduce(lambda a, b: a + b, [1, 2], 10)",
+    "with": "import contextlib\nlog = []\n@contextlib.contextmanager\ndef c():\n    log.append(1)\n    yield 2\n    log.append(3)\nwith c() as x:\n    log.append(x)\nresult = log",
+    "suppressed": "import contextlib\nresult = 0\nwith contextlib.suppress(ValueError):\n    raise ValueError\n    result = 1",
+    "while else": "n = 0\nwhile n < 3:\n    n += 1\nelse:\n    n = 10\nfor i in range(3):\n    if i == 1:\n        break\nelse:\n    i = 9\nresult = (n, i)",
+    "walrus": "result = [y for x in [1, 2, 3] if (y := x * 2) > 2]",
+    "dataclass": "import dataclasses\n@dataclasses.dataclass(order=True)\nclass A:\n    x: int\n    y: list = dataclasses.field(default_factory=list)\na = A(1)\na.y.append(2)\nresult = (dataclasses.astuple(a), A(1) == A(1), [f.name for f in dataclasses.fields(A)])",
+    "enum": "import enum\nclass C(enum.Enum):\n    A = 1\n    B = 2\nresult = (C.A.value, C.B.name, C.A is C.A, C['A'].value, C(2).name)",
+    "named tuple": "import collections\nP = collections.namedtuple('P', ['x', 'y'], defaults=[5])\np = P(1)\nresult = (p.x, p.y, p._replace(x=3).x, p._asdict(), P._fields)",
+    "namespace": "import types\nn = types.SimpleNamespace(a=1)\nn.b = 2\nresult = (n.a, n.b)",
+    "deepcopy": "import copy\nx = [[1]]\na, b = copy.copy(x), copy.deepcopy(x)\nx[0].append(2)\nresult = (a, b)",
+    "operator": "import operator\nresult = (operator.mul(2, 3), operator.itemgetter('a', 'b')({'a': 1, 'b': 2}), operator.attrgetter('real')(3), operator.not_(1))",
+    "type": "result = (type('a') is str, type(1) == int, isinstance(True, int), type([]).__name__)",
+    "global": "n = 1\ndef f():\n    global n\n    n = 5\nf()\nresult = n",
+    "lambda defaults": "result = [f() for f in [lambda i=i: i for i in range(3)]]",
+    "late binding": "result = [f() for f in [lambda: i for i in range(3)]]",
+    "yield from": "def a():\n    yield 1\n    return 2\ndef b():\n    x = yield from a()\n    yield x\nresult = list(b())",
+    "any order of keys": "def f(**k):\n    return sorted(k)\nresult = f(b=1, a=2)",
+}
+
+
+def agrees(said: object, true: object) -> bool:
+    """Whether what is said is what is true; `...` says nothing, at the end of a list of what else may be in it."""
+    if said is ...:
+        return True
+    if isinstance(said, list | tuple) and isinstance(true, list | tuple):
+        is_open = said[-1:] in ([...], (...,)) and isinstance(said, list)
+        lengths = len(said) - 1 <= len(true) if is_open else len(said) == len(true)
+        return lengths and type(said) is type(true) and all(map(agrees, said[:-1] if is_open else said, true))
+    if isinstance(said, dict) and isinstance(true, dict):
+        return said.keys() == true.keys() and all(agrees(said[key], true[key]) for key in said)
+    return type(said) is type(true) and said == true
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_the_interpreter_says_of_a_program_is_what_python_gives(name: str) -> None:
+    names: dict[str, object] = {}
+    exec(PROGRAMS[name], names)
+    said = result(PROGRAMS[name])
+    assert said is not ...
+    assert agrees(said, names["result"])
