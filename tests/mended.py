@@ -714,6 +714,28 @@ PROGRAMS["GL406 unscaled in the loop over the window"] = """\
      scaler.step(optimizer)
      scaler.update()
 """
+PROGRAMS["GL503 a window of so many rounds before the step"] = """\
+ MICRO_BATCHES = 2
+ batches = iter(data)
+ for _ in range(2):
+     optimizer.zero_grad()
+     for _ in range(MICRO_BATCHES):
+         x, y = next(batches)
+         loss = F.cross_entropy(model(x), y)
+-        loss.backward()
++        (loss / MICRO_BATCHES).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL502 between two losses of one step"] = """\
+ for x, y in data:
++    optimizer.zero_grad()
+     first = F.cross_entropy(model(x), y)
+     first.backward()
+-    optimizer.zero_grad()
+     second = model(x).square().mean()
+     second.backward()
+     optimizer.step()
+"""
 PROGRAMS["GL804 forward with a context of its own"] = """\
  class Context:
      pass

@@ -104,10 +104,22 @@ def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     step = source.statement_on(related_line(finding, "the step"))
     if source.scope(step) is not source.scope(backward):
         raise NoFixError("the window stands in another function")
-    gate = next((outer for outer in nested(step, source) if isinstance(outer, ast.If)), None) or _skip(step, source)
-    window = window_of(gate.test, source)
+    window = _rounds_before(step, backward, source)
+    if window is None:
+        gate = next((outer for outer in nested(step, source) if isinstance(outer, ast.If)), None) or _skip(step, source)
+        window = window_of(gate.test, source)
     loss = back_propagated(backward, source)
     return (source.replace(loss, f"{source.operand(loss)} / {source.operand(window)}"),)
+
+
+def _rounds_before(step: ast.stmt, backward: ast.stmt, source: FixSource) -> ast.expr | None:
+    """`n`, where the step stands behind the loop `for … in range(n)` around a backward."""
+    loops = [outer for outer in source.around(backward) if isinstance(outer, ast.For | ast.While)]
+    behind = set(source.around(step))
+    match [loop for loop in loops if loop not in behind]:
+        case [ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[number]))]:
+            return number
+    return None
 
 
 def _skip(step: ast.stmt, source: FixSource) -> ast.If:
