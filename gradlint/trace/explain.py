@@ -125,7 +125,9 @@ def _mark(session: Session, op: Op, attribute: str, tensor: torch.Tensor) -> Non
     name = attribute.removeprefix("_saved_")
     role = "result" if name.startswith(_RESULT) else "other" if name.startswith(_OTHER) else "input"
     held = _parameter(session, tensor)
-    cell = (held.cell if held is not None else None) or session.memory.cell(tensor)
+    cell = session.memory.cell(tensor)
+    if held is not None and held.cell is not None and not cell.writes:
+        cell = held.cell  # nothing has been written since the last step: what was before is known to the parameter
     if held is not None:
         held.cell = cell
     source = _source(op, role, cell, held)
