@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
-from gradlint.tape import Backward, Kind, Tape, Value, graph
+from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, graph
 
 _WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
 
@@ -24,7 +25,7 @@ def surely_visited(sink: Backward, tape: Tape) -> list[Value]:
     """
     values = visited(sink)
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
-    firm = [value for value in trained if not value.assumed or _is_held(tape, value)] or trained
+    firm = _known_to_train(trained, tape) or trained
     if firm:
         return _above(values, {id(value) for value in firm})
     for unknown in [value for value in values if value.kind is Kind.UNKNOWN]:
@@ -32,9 +33,17 @@ def surely_visited(sink: Backward, tape: Tape) -> list[Value]:
     return values
 
 
-def _is_held(tape: Tape, value: Value) -> bool:
-    parameter = value.parameter
-    return parameter is not None and any(optimizer.holds(parameter) for optimizer in tape.optimizers())
+def _known_to_train(values: list[Value], tape: Tape) -> list[Value]:
+    if not any(value.assumed for value in values):
+        return values
+    optimizers = _optimizers(tape)
+    held = {id(p) for p in (value.parameter for value in values) if p and any(each.holds(p) for each in optimizers)}
+    return [value for value in values if not value.assumed or id(value.parameter) in held]
+
+
+@functools.lru_cache(maxsize=64)  # the paths of one entry, which several rules ask about
+def _optimizers(tape: Tape) -> tuple[Optimizer, ...]:
+    return tuple(tape.optimizers())
 
 
 def _above(values: list[Value], wanted: set[int]) -> list[Value]:
