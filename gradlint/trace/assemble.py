@@ -69,6 +69,7 @@ class Assembler:
         self._keep: list[Any] = []
         self._gates: dict[source.Loop, dict[source.Branch, tuple[Span, ...]]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
+        self._batched: dict[tuple[int, int], source.Loop] = {}  # by the user's call below which the loop stands
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
         self._makers: dict[str, Callable[[Note], Iterable[tape.Event]]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(type(self)) if name.startswith("_on_")
@@ -102,11 +103,36 @@ class Assembler:
     def _visit(self, place: Place, step: int = 0, busy: bool = False) -> None:
         self._turns(self.rounds.visit(place, busy), step)
 
+    def _deciding(self, place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
+        """The conditions between a place and the loop around it, through the calls in between.
+
+        Of every function that is running: a loop over callbacks stands between the step and the loop over batches.
+        """
+        for depth, frame in enumerate(place):
+            below = self._batched.get((frame.activation, frame.instruction))
+            around = source.loops(frame.code, frame.instruction) if below is None else (below,)
+            for inner in range(depth + (below is None)) if around else ():  # the loop below a call is inside all of it
+                code, instruction = place[inner].code, place[inner].instruction
+                for branch in source.branches(code, instruction):
+                    yield around[-1], branch, stack(place[inner:])
+
+    def _on_batch(self, note: Note) -> Iterator[tape.Event]:
+        """A round of a loop in a library's file begins, if it is one of several."""
+        seen = self.session.batched
+        if note.facts["loops"][-1] in seen:
+            batches = tuple(each for each in note.facts["loops"] if each in seen)
+            self._turns(self.rounds.fetched(note.place, batches), note.step)
+        return iter(())
+
     def _find_gates(self) -> None:
         """The conditions that decide, in each round of a loop, whether an optimizer steps."""
         for note in self.session.notes:
+            if note.kind == "batch" and note.facts["loops"][-1] in self.session.batched:
+                call = note.place[0]
+                self._batched[call.activation, call.instruction] = source.called(call.code, call.instruction)
+        for note in self.session.notes:
             if note.kind == "step":
-                for loop, branch, calls in _gates(note.place):
+                for loop, branch, calls in self._deciding(note.place):
                     self._gates.setdefault(loop, {})[branch] = calls
 
     def _decide(self, turn: Turn, step: int) -> None:
@@ -304,7 +330,7 @@ class Assembler:
     def _on_step(self, note: Note) -> Iterator[tape.Event]:
         optimizer = self.optimizer(note.facts["stepper"])
         scaler = self.scaler(note.facts["scaler"])
-        for loop, branch, _ in _gates(note.place):
+        for loop, branch, _ in self._deciding(note.place):
             self._taken.setdefault(loop, set()).add(branch)
         event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
         if _was_taken(note):
@@ -450,20 +476,6 @@ def _receiver(place: Place) -> str:
     text = source.text(place[0].code, place[0].instruction) if place else ""
     name, dot, _ = text.partition(".backward(")
     return name if dot and name.replace(".", "").isidentifier() else ""
-
-
-def _gates(place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
-    """The conditions between a place and the loop around it, through the calls in between.
-
-    Of every function that is running: a loop over callbacks stands between the step and the loop over batches.
-    """
-    for depth, frame in enumerate(place):
-        around = source.loops(frame.code, frame.instruction)
-        if around:
-            for inner in range(depth + 1):
-                code, instruction = place[inner].code, place[inner].instruction
-                for branch in source.branches(code, instruction):
-                    yield around[-1], branch, stack(place[inner:])
 
 
 def _mentioned(note: Note) -> Iterator[Op]:

@@ -67,6 +67,11 @@ def is_users(code: CodeType) -> bool:
     return known
 
 
+def is_torchs(code: CodeType) -> bool:
+    """Whether `code` is torch's, ours, or of no file."""
+    return _TORCH in code.co_filename or code.co_filename.startswith(("<", _OURS))
+
+
 def scopes() -> Iterator[tuple[CodeType, Mapping[str, Any]]]:
     """The user's running functions, each with its variables."""
     frame: FrameType | None = sys._getframe(1)
@@ -99,7 +104,7 @@ class _Number(int):
         return None
 
 
-def _activation(frame: FrameType) -> int:
+def activation(frame: FrameType) -> int:
     """A number for this activation of a function; kept in `f_trace`, which nothing reads while no one traces."""
     if sys.gettrace() is not None:
         return id(frame)
@@ -120,7 +125,7 @@ def here() -> Place:
         code = frame.f_code
         known = users.get(id(code))
         if known or (known is None and is_users(code)):
-            number = _activation(frame)
+            number = activation(frame)
             callers = _callers.get(number)
             return (Frame(number, code, frame.f_lasti), *(_calling(frame) if callers is None else callers))
         frame = frame.f_back
@@ -135,7 +140,7 @@ def _calling(frame: FrameType) -> Place:
     traced = sys.gettrace() is not None
     while each is not None:
         if is_users(each.f_code):
-            known = None if traced else _callers.get(_activation(each))
+            known = None if traced else _callers.get(activation(each))
             inner.append(each)
             if known is not None:
                 place = known
@@ -144,9 +149,9 @@ def _calling(frame: FrameType) -> Place:
     if len(_callers) > _MOST_CALLERS:
         _callers.clear()
     for outer, each in itertools.pairwise(reversed(inner)):
-        place = (Frame(_activation(outer), outer.f_code, outer.f_lasti), *place)
+        place = (Frame(activation(outer), outer.f_code, outer.f_lasti), *place)
         if not traced and not each.f_code.co_flags & RESUMED:
-            _callers[_activation(each)] = place
+            _callers[activation(each)] = place
     return place
 
 
@@ -156,8 +161,6 @@ def nearest() -> Place:
     if place:
         return place
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (
-        _TORCH in frame.f_code.co_filename or frame.f_code.co_filename.startswith(("<", _OURS))
-    ):
+    while frame is not None and is_torchs(frame.f_code):
         frame = frame.f_back
-    return () if frame is None else (Frame(_activation(frame), frame.f_code, frame.f_lasti),)
+    return () if frame is None else (Frame(activation(frame), frame.f_code, frame.f_lasti),)

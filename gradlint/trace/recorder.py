@@ -379,6 +379,8 @@ class Recorder(TorchFunctionMode):
 
     def _get_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         out = func(*args, **kwargs)
+        if self.session.in_apply:  # `module.to(device)` moves the gradients along: no use of them
+            return out
         if out is not None:
             self.session.guarded(self._gradient_read, args[0], out)
         elif args[0].requires_grad and not args[0].is_leaf and not args[0].retains_grad:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gradlint.trace.frames import Frame, Place
-from gradlint.trace.source import Loop, loops
+from gradlint.trace.source import Loop, called, loops
 
 
 @dataclass(eq=False, slots=True)
@@ -40,6 +40,8 @@ class _Activation:
     instruction: int = -1
     child: int = 0
     counters: tuple[int, ...] = ()
+    batches: tuple[int, ...] = ()  # the innermost of these loops that stand in a library's file, by number,
+    call: int = -1  # below the call at this instruction
     busy: bool = False  # a backward or a step happened since the innermost loop last went round
 
 
@@ -59,6 +61,22 @@ class Rounds:
             child = frames[index + 1].activation if index + 1 < len(frames) else 0
             yield from self._move(frame, child, busy)
         self._current = [frame.activation for frame in frames]
+
+    def fetched(self, place: Place, batches: tuple[int, ...]) -> Iterator[Turn]:
+        """A loop below the call at `place`, which was visited, got a batch: the innermost of `batches`."""
+        state = self._activations[place[0].activation]
+        own = len(state.rounds) - len(state.batches)
+        if state.batches[: len(batches)] == batches:
+            yield from _ended(state.rounds, own + len(batches))
+            yield from _turn(state.rounds[-1])
+        else:
+            shared = 0
+            while shared < len(state.batches) and state.batches[shared] == batches[shared]:
+                shared += 1
+            yield from _ended(state.rounds, own + shared)
+            for _ in batches[shared:]:
+                yield self._begin(state, called(place[0].code, place[0].instruction))
+        state.batches, state.call = batches, place[0].instruction
 
     def now(self) -> tuple[tuple[int, int], ...]:
         """The rounds around the place that was visited last."""
@@ -86,6 +104,9 @@ class Rounds:
     def _move(self, frame: Frame, child: int, busy: bool) -> Iterator[Turn]:
         state = self._activations.setdefault(frame.activation, _Activation())
         around = loops(frame.code, frame.instruction)
+        if frame.instruction != state.call or _changed(state, frame, len(around)) is not None:
+            state.batches = ()
+        around += (called(frame.code, frame.instruction),) * len(state.batches)
         common = 0
         while common < min(len(around), len(state.rounds)) and around[common] == state.rounds[common].loop:
             common += 1
@@ -94,32 +115,43 @@ class Rounds:
             yield from _ended(state.rounds, common)
         else:
             yield from _ended(state.rounds, turned + 1)
-            entry = state.rounds[turned]
-            yield Turn(entry.loop, entry.number, entry.round, False, False)
-            entry.round += 1
-            yield Turn(entry.loop, entry.number, entry.round, True, False)
+            yield from _turn(state.rounds[turned])
             state.busy = False
         for loop in around[len(state.rounds) :]:
-            entry = Round(loop, next(self._numbers))
-            state.rounds.append(entry)
-            state.busy = False
-            yield Turn(loop, entry.number, 0, True, False)
+            yield self._begin(state, loop)
         state.instruction, state.child = frame.instruction, child
         state.counters = frame.counters or (state.counters if turned is None else ())
         state.busy = state.busy or busy
+
+    def _begin(self, state: _Activation, loop: Loop) -> Turn:
+        entry = Round(loop, next(self._numbers))
+        state.rounds.append(entry)
+        state.busy = False
+        return Turn(loop, entry.number, 0, True, False)
 
     def _turned(self, state: _Activation, frame: Frame, child: int, common: int) -> int | None:
         """The index of the loop that went round since the last visit, if one did."""
         if not common:
             return None
-        pairs = zip(frame.counters, state.counters, strict=False)
-        changed = next((index for index, (new, old) in enumerate(pairs) if new != old and index < common), None)
+        changed = _changed(state, frame, common)
         if changed is not None:
             return changed
         if frame.instruction < state.instruction:
             return common - 1
-        again = frame.instruction == state.instruction and child != state.child and state.busy
+        again = frame.instruction == state.instruction and child != state.child and state.busy and not state.batches
         return common - 1 if again else None
+
+
+def _changed(state: _Activation, frame: Frame, among: int) -> int | None:
+    """The index of the outermost loop whose counter is another than it was."""
+    pairs = zip(frame.counters, state.counters, strict=False)
+    return next((index for index, (new, old) in enumerate(pairs) if new != old and index < among), None)
+
+
+def _turn(entry: Round) -> Iterator[Turn]:
+    yield Turn(entry.loop, entry.number, entry.round, False, False)
+    entry.round += 1
+    yield Turn(entry.loop, entry.number, entry.round, True, False)
 
 
 def _ended(rounds: list[Round], keep: int) -> Iterator[Turn]:

@@ -31,7 +31,7 @@ _DISTRIBUTIONS = os.path.join("torch", "distributions", "")
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
 _LASTING = frozenset(
-    {"backward", "zero", "clip", "step", "unscale", "update", "scheduler", "train", "kept", "fact", "module"}
+    {"backward", "zero", "clip", "step", "unscale", "update", "scheduler", "train", "kept", "fact", "module", "batch"}
 )
 
 
@@ -103,6 +103,7 @@ class Session:
         self.compiled = False
         self.again = first
         self._sinks: set[object] = set()
+        self._joined: set[object] = set()
         self.pid = os.getpid()
         self._is_on = False
         self.depth = 0
@@ -112,6 +113,7 @@ class Session:
         self.in_train = self.in_apply = self.scheduling = False
         self.without_cuda = False
         self.sums = 0
+        self.batched: set[int] = set()  # the loops in a library's file that got a second batch
         self.given: set[Held] = set()
         self._without_step = 0
         self.calling = False
@@ -349,6 +351,13 @@ class Session:
         elif self._without_step > _MOST_WITHOUT_STEP:
             self._look(False)
 
+    def joined(self, place: Place) -> None:
+        """Parameters join a model between two steps, at a line where none did before: worth a closer look."""
+        key = (place[0].code, place[0].instruction) if place else None
+        if self.step and key not in self._joined:
+            self._joined.add(key)
+            self.look_again()
+
     def _thin_out(self) -> None:
         """In watch, details of steps that went well are dropped."""
         for index in range(len(self.notes) - 1, -1, -1):
@@ -391,7 +400,7 @@ class _Pause:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Pause:
         session = self._session
         session.depth += 1
         self._was = session.quiet
@@ -400,6 +409,7 @@ class _Pause:
             pop_mode()
         else:
             session.quiet = True
+        return self
 
     def __exit__(self, *_: object) -> None:
         session = self._session
@@ -407,6 +417,19 @@ class _Pause:
         if self._on_top:
             enter_mode(session.recorder)
         session.quiet = self._was
+
+    def lifted(self, function: Callable[..., Result]) -> Callable[..., Result]:
+        """`function` with the recorder on: the closure that an optimizer calls in its step is the program's."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Result:
+            self.__exit__()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.__enter__()
+
+        return call
 
 
 def _paths(roots: list[tuple[str, torch.nn.Module]]) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:

@@ -191,8 +191,19 @@ def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     if body is None:
         return ()
     at = position(Frame(0, code, instruction))
-    iterates = instruction >= 0 and code.co_code[instruction] == _FOR_ITER
-    return tuple(_loop(code.co_filename, loop) for loop in _around(body, at, iterates))
+    return tuple(_loop(code.co_filename, loop) for loop in _around(body, at, iterates(code, instruction)))
+
+
+def called(code: CodeType, instruction: int) -> Loop:
+    """A loop over batches below a call, in a file of a library's."""
+    line, column, _, _ = position(Frame(0, code, instruction))
+    return Loop(code.co_filename, line, column, "data", ())
+
+
+@functools.lru_cache(maxsize=4096)
+def iterates(code: CodeType, instruction: int) -> bool:
+    """Whether a `for` asks there for what is next."""
+    return instruction >= 0 and code.co_code[instruction] == _FOR_ITER
 
 
 def _around(node: ast.AST, at: Position, iterates: bool) -> Iterator[_Loop]:

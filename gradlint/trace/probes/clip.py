@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gradlint.trace.probes.optimizer import is_spent, used_up
 from gradlint.trace.session import Session
 
 _NAMES = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "get_total_norm", "clip_grads_with_norm_")
@@ -26,11 +27,12 @@ def _clip(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if session.quiet or session.depth:
             return original(parameters, *args, **kwargs)
+        spent = is_spent(parameters)
         listed = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         reads = original.__name__ in _READING or math.inf in (*args[:1], kwargs.get("max_norm"))
         session.guarded(_clipped, session, listed, reads)
-        if not listed and hasattr(parameters, "__next__"):
-            session.guarded(_used_up, session)
+        if spent:
+            session.guarded(used_up, session)
         with session.paused():
             return original(listed, *args, **kwargs)
 
@@ -40,8 +42,3 @@ def _clip(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 def _clipped(session: Session, parameters: list[torch.Tensor], reads: bool) -> None:
     held = [session.memory.held(parameter) for parameter in parameters if isinstance(parameter, torch.nn.Parameter)]
     session.happened("clip", held=held, reads=reads, exhausted=not parameters)
-
-
-def _used_up(session: Session) -> None:
-    """A generator of parameters that gives none."""
-    session.happened("fact", what="exhausted", detail="")

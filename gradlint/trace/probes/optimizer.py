@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,7 +75,14 @@ def _identity(session: Session, parameter: torch.Tensor, stepper: Stepper) -> He
 
 def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
+        given = args[0] if args else kwargs.get("params")
+        spent = is_spent(given)
+        try:
+            original(self, *args, **kwargs)
+        except ValueError:
+            if spent:
+                session.guarded(used_up, session)
+            raise
         session.guarded(_made, session, self)
 
     return make
@@ -91,6 +98,19 @@ def _made(session: Session, optimizer: Any) -> None:
     session.name_parameters()
     session.look_again()
     session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
+
+
+def is_spent(parameters: Any) -> bool:
+    """Whether a generator, or what filters one, was used up before; one that gives nothing by itself was not."""
+    if isinstance(parameters, types.GeneratorType):
+        return parameters.gi_frame is None
+    sources = parameters.__reduce__()[1] if isinstance(parameters, (filter, map, zip)) else ()
+    return any(is_spent(each) for each in sources)
+
+
+def used_up(session: Session) -> None:
+    """A generator of parameters gives none any more."""
+    session.happened("fact", what="exhausted", detail="")
 
 
 def _leaves(session: Session, optimizer: Any) -> list[Any]:
@@ -143,7 +163,11 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         session.guarded(_before, session, self)
         session.stepping = True
         try:
-            with contextlib.nullcontext() if closure is not None else session.paused():
+            with session.paused() as pause:
+                if closure is not None and args:
+                    args = (pause.lifted(closure), *args[1:])
+                elif closure is not None:
+                    kwargs["closure"] = pause.lifted(closure)
                 out = original(self, *args, **kwargs)
         finally:
             session.stepping = False

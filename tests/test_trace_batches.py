@@ -1,0 +1,140 @@
+"""Batches of a loop that stands in a library's file: a traced run knows its rounds by what a DataLoader gives."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+
+import pytest
+from traced import Traced, plain, trace
+
+FRAMEWORK = """
+class Trainer:
+    def __init__(self, step, validate=None):
+        self.step, self.validate = step, validate
+
+    def fit(self, *loaders, held_out=()):
+        for _ in range(2):
+            self._epoch([iter(each) for each in loaders], held_out)
+
+    def _epoch(self, iterators, held_out):
+        number = 0
+        while batches := self._batches(iterators):
+            self.step(*batches, number)
+            number += 1
+            if number == 2 and self.validate:
+                self._evaluate(held_out)
+
+    def _batches(self, iterators):
+        try:
+            return [self._fetched(each) for each in iterators]
+        except StopIteration:
+            return None
+
+    def _fetched(self, iterator):
+        return next(iterator)
+
+    def _evaluate(self, held_out):
+        for batch in held_out:
+            self.validate(batch)
+"""
+HEAD = """
+import sys
+sys.path.insert(0, "site-packages")
+import torch
+from torch.utils.data import DataLoader
+from framework import Trainer
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def data(batches):
+    return DataLoader(torch.randn(2 * batches, 2), batch_size=2)
+"""
+WINDOWS = """
+def one(x, number):
+    loss = model(x).square().mean() / 4
+    loss.backward()
+    if (number + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+
+def two(x, y, number):
+    one(x + y, number)
+
+def judge(x):
+    with torch.no_grad():
+        model(x)
+"""
+GATE = "if (number + 1) % 4 == 0:"
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "framework.py").write_text(FRAMEWORK)
+    return tmp_path
+
+
+def traced(folder: pathlib.Path, body: str) -> tuple[list[str], Traced]:
+    """The lines of a program, and its traced run, which computes what it does alone."""
+    text = HEAD + textwrap.dedent(body)
+    (folder / "train.py").write_text(text)
+    watched = trace(folder, "--output-format", "json", "train.py")
+    assert watched.digest == plain(folder, "train.py").digest
+    return text.splitlines(), watched
+
+
+def line(lines: list[str], text: str) -> int:
+    return next(number for number, each in enumerate(lines, 1) if each.strip() == text)
+
+
+CALLS = [
+    "Trainer(one).fit(data(COUNT))",
+    "Trainer(two).fit(data(COUNT), data(COUNT + 1))",
+    "Trainer(one, judge).fit(data(COUNT), held_out=data(3))",
+    "if number := 1:\n    Trainer(one).fit(data(COUNT))",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_window_that_the_last_batches_do_not_fill_is_seen(folder: pathlib.Path, call: str) -> None:
+    lines, watched = traced(folder, WINDOWS + call.replace("COUNT", "10"))
+    assert watched.codes == [("GL504", line(lines, GATE))]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_windows_that_fill_the_epoch_are_right(folder: pathlib.Path, call: str) -> None:
+    assert traced(folder, WINDOWS + call.replace("COUNT", "8"))[1].codes == []
+
+
+def test_a_program_that_never_steps_is_told_although_it_moves_its_gradients(folder: pathlib.Path) -> None:
+    lines, watched = traced(
+        folder,
+        """
+        def step(x, number):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+
+        Trainer(step).fit(data(4))
+        model.to("cpu")
+        """,
+    )
+    assert watched.codes == [("GL511", line(lines, "model(x).square().mean().backward()"))]
+
+
+def test_the_closure_of_a_step_is_the_programs_and_the_rest_the_optimizers(folder: pathlib.Path) -> None:
+    lines, watched = traced(
+        folder,
+        """
+        def step(x, number):
+            def closure():
+                loss = model(x).square().mean()
+                loss.backward()
+                return loss
+            optimizer.step(closure)
+
+        Trainer(step).fit(data(4))
+        """,
+    )
+    assert watched.codes == [("GL501", line(lines, "loss.backward()"))]
