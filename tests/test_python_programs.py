@@ -110,6 +110,44 @@ PROGRAMS = {
     "late binding": "result = [f() for f in [lambda: i for i in range(3)]]",
     "yield from": "def a():\n    yield 1\n    return 2\ndef b():\n    x = yield from a()\n    yield x\nresult = list(b())",
     "any order of keys": "def f(**k):\n    return sorted(k)\nresult = f(b=1, a=2)",
+    "operators as functions": "import operator as o\nresult = (o.sub(5, 2), o.floordiv(7, 2), o.getitem([4, 5], 1), o.lt(1, 2), o.ge(1, 2), o.eq(1, 1), o.ne(1, 1))",
+    "a method by name": "import operator\nresult = operator.methodcaller('upper')('a')",
+    "an attribute of an attribute": "import operator, types\na = types.SimpleNamespace(b=types.SimpleNamespace(c=3))\nresult = operator.attrgetter('b.c')(a)",
+    "what a partial holds": "import functools\nf = functools.partial(max, 1, key=None)\nresult = (f.keywords, f.args)",
+    "is a dataclass": "import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int = 1\nclass B:\n    pass\nresult = (dataclasses.is_dataclass(A), dataclasses.is_dataclass(A()), dataclasses.is_dataclass(B))",
+    "dataclass in a dataclass": "import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int = 1\n@dataclasses.dataclass\nclass B(A):\n    y: int = 2\nresult = (dataclasses.asdict(B()), dataclasses.astuple(B(3)), B(x=5).x)",
+    "dataclass after its making": "import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int\n    y: int = dataclasses.field(init=False, default=0)\n    def __post_init__(self):\n        self.y = self.x + 1\nresult = A(1).y",
+    "numbers of an enum": "import enum\nclass C(enum.IntEnum):\n    A = 1\n    B = 2\nresult = C.A + 1",
+    "enum by itself": "import enum\nclass C(enum.Enum):\n    A = enum.auto()\n    B = enum.auto()\nresult = (C.A.value, C.B.value, [c.name for c in C])",
+    "enum by itself after a number": "import enum\nclass C(enum.Enum):\n    A = 5\n    B = enum.auto()\n    D = enum.auto()\nresult = (C.B.value, C.D.value)",
+    "pairs into a dict": "d = {'a': 1}\nd.update([('b', 2)])\nresult = d",
+    "an emptied dict": "d = {'a': 1}\nd.clear()\nd['b'] = 2\nresult = d",
+    "dict length, dunder in": "d = {'a': 1}\nresult = (d.__len__(), d.__contains__('a'), list(d.fromkeys('ab', 1)))",
+    "setdefault of what is there": "d = {'a': 1}\nresult = (d.setdefault('a', 2), d.setdefault('b'), d)",
+    "order of keys": "import collections\nd = collections.OrderedDict([('a', 1), ('b', 2)])\nd.move_to_end('a')\nresult = list(d)",
+    "popped at the front": "import collections\nd = collections.OrderedDict([('a', 1), ('b', 2)])\nresult = (d.popitem(last=False), d)",
+    "a copied object": "import copy\nclass A:\n    pass\na = A()\na.x = [1]\nb, c = copy.copy(a), copy.deepcopy(a)\na.x.append(2)\nresult = (b.x, c.x, b is a)",
+    "copied twice is one": "import copy\nx = [1]\ny = copy.deepcopy([x, x])\ny[0].append(2)\nresult = y",
+    "nothing entered": "import contextlib\nwith contextlib.nullcontext(3) as x:\n    pass\nresult = x",
+    "a stack of contexts": "import contextlib\nwith contextlib.ExitStack() as s:\n    x = s.enter_context(contextlib.nullcontext(2))\nresult = x",
+    "own context": "log = []\nclass A:\n    def __enter__(self):\n        log.append(1)\n        return 5\n    def __exit__(self, *e):\n        log.append(2)\n        return True\nwith A() as x:\n    raise ValueError\nresult = (x, log)",
+    "default of a default": "import collections\nd = collections.defaultdict(lambda: collections.defaultdict(list))\nd['a']['b'].append(1)\nresult = d['a']['b']",
+    "kinds": "import collections.abc\nresult = (isinstance([], collections.abc.Sequence), isinstance({}, collections.abc.Mapping), isinstance(3, (str, float)), isinstance(len, type), isinstance(int, type))",
+    "subclasses": "class A(dict):\n    pass\nresult = (issubclass(A, dict), issubclass(bool, int), isinstance(A(), dict))",
+    "several bases": "class A:\n    def f(self):\n        return 'a'\nclass B(A):\n    def f(self):\n        return 'b' + super().f()\nclass C(A):\n    def f(self):\n        return 'c' + super().f()\nclass D(B, C):\n    pass\nresult = D().f()",
+    "missing attributes": "class A:\n    def __getattr__(self, name):\n        return name + '!'\nresult = (A().x, getattr(A(), 'y', 0))",
+    "class called through type": "class A:\n    def __init__(self, x=1):\n        self.x = x\na = A(2)\nresult = (type(a)(3).x, a.__class__().x, type(a).__name__)",
+    "a counter of its own": "class A:\n    def __init__(self):\n        self.n = 0\n    def __iter__(self):\n        return self\n    def __next__(self):\n        self.n += 1\n        if self.n > 2:\n            raise StopIteration\n        return self.n\nresult = [x for x in A()]",
+    "items by index": "class A:\n    def __getitem__(self, i):\n        if i > 1:\n            raise IndexError\n        return i * 10\nresult = list(A())",
+    "sums": "result = (sum(x * x for x in range(4)), sum([[1], [2]], []), max(x for x in (3, 9, 2)))",
+    "zip back": "a, b = zip(*[(1, 'x'), (2, 'y')])\nresult = (a, b)",
+    "nested unpacking": "(a, (b, *c)), d = (1, (2, 3, 4)), 5\nresult = (a, b, c, d)",
+    "finally after return": "log = []\ndef f():\n    try:\n        return 1\n    finally:\n        log.append(2)\nresult = (f(), log)",
+    "raised again": "log = []\ntry:\n    try:\n        raise KeyError\n    except KeyError:\n        log.append(1)\n        raise ValueError\nexcept ValueError:\n    log.append(2)\nresult = log",
+    "decorated with arguments": "def times(n):\n    def wrap(f):\n        def inner(x):\n            return f(x) * n\n        return inner\n    return wrap\n@times(3)\ndef f(x):\n    return x + 1\nresult = f(1)",
+    "keywords handed on": "def f(*a, **k):\n    return g(*a, **k)\ndef g(x, y=0, *, z=0):\n    return (x, y, z)\nresult = (f(1, z=2), f(*[1, 2], **{'z': 3}))",
+    "a generator with a state": "def g(n):\n    while n:\n        yield n\n        n -= 1\nresult = list(g(3))",
+    "a generator expression once": "g = (x for x in [1, 2])\nresult = (list(g), list(g))",
 }
 
 
@@ -122,7 +160,7 @@ def agrees(said: object, true: object) -> bool:
         lengths = len(said) - 1 <= len(true) if is_open else len(said) == len(true)
         return lengths and type(said) is type(true) and all(map(agrees, said[:-1] if is_open else said, true))
     if isinstance(said, dict) and isinstance(true, dict):
-        return said.keys() == true.keys() and all(agrees(said[key], true[key]) for key in said)
+        return list(said) == list(true) and all(agrees(said[key], true[key]) for key in said)
     return type(said) is type(true) and said == true
 
 

@@ -85,10 +85,11 @@ def pop(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 
 @method("dict", "popitem")
 def pop_item(m: Machine, receiver: Mapping, call: Call) -> Abstract:
-    """`x.popitem()`: the last one."""
+    """`x.popitem()`: the last one; of an ordered one, the first with `last=False`."""
     if not receiver.items:
         return pair(_open_entry(m, receiver, "key"), _open_entry(m, receiver, "value"))
-    key, value = receiver.items.popitem()
+    key = next(iter(receiver.items)) if call.constant(0, "last") is False else next(reversed(receiver.items))
+    value = receiver.items.pop(key)
     noted(m, call, value)
     return pair(key_value(m, receiver, key), value)
 
@@ -149,7 +150,14 @@ def from_keys(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 
 @method("dict", "move_to_end")
 def move_to_end(m: Machine, receiver: Mapping, call: Call) -> Abstract:
-    """`x.move_to_end(key)`: the order is not followed."""
+    """`x.move_to_end(key)`."""
+    from gradlint.interpret.expressions import hashable
+
+    key = hashable(call.args[0]) if call.args else None
+    if key in receiver.items:
+        moved = {key: receiver.items.pop(key)}
+        first = call.constant(1, "last") is False
+        receiver.items = {**moved, **receiver.items} if first else {**receiver.items, **moved}
     return NONE
 
 

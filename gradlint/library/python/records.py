@@ -199,7 +199,8 @@ def make_members(m: Machine, cls: Class, call: Call) -> Abstract:
         automatic = isinstance(value, Object) and value.cls == "enum.auto"
         if name.startswith("_") or not (isinstance(value, Const | Sequence) or automatic):
             continue
-        count += 1
+        given = value.value if isinstance(value, Const) else None
+        count = count + 1 if automatic or not isinstance(given, int) else given
         attrs = {"value": Const(count) if automatic else value, "name": Const(name)}
         cls.namespace[name] = Instance(cls, attrs, state={"member": True})
     return NONE
