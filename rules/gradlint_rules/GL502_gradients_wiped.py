@@ -3,11 +3,12 @@
 Gradients are cleared between the backward and the step that should use them.
 
 ## What it does
-Reports the clearing after which a step finds no gradient at all, although a backward ran before it.
+Reports the clearing after which a step finds no gradient at all, although a backward ran before it, and one between
+the backwards of two losses in one step, after which the first of them trains nothing.
 
 ## Why it matters
-The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss): the model
-never learns, and no error is raised.
+The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it
+follows only one of its losses: the model never learns what it should, and no error is raised.
 
 ## Example
 ```python
@@ -43,7 +44,8 @@ for x in torch.randn(5, 8, 4):
 - Clearing on every micro-batch while the step runs on every N-th: that is `accumulation-defeated` (GL505).
 
 ## Limits
-A step that finds gradients on another path is not reported: a batch can be skipped on purpose.
+A step that finds gradients on another path is not reported: a batch can be skipped on purpose. Of two losses in one
+step a traced run says nothing, for it does not show what read the gradients of the first.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape
+from gradlint.tape import Clip, Event, InPlace, ModuleCall, Optimizer, Tape, leaves
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
@@ -64,15 +66,16 @@ _HELP = "Clear before the backward, or after the step."
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
-    """Every clearing that leaves a step with nothing, where that step never finds a gradient."""
+    """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one loss of two."""
     told: set[Span] = set()
     found: list[tuple[Account, Update, Wiped]] = []
     fed: set[Key] = set()
     for account in accounts(paths):
         fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
         found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
-    for account, update, wiped in found:
-        if key(update.step) not in fed and wiped.clearing.at not in told:
+    found = [each for each in found if key(each[1].step) not in fed]
+    for account, update, wiped in (*found, *_halves(paths)):
+        if wiped.clearing.at not in told:
             told.add(wiped.clearing.at)
             yield _report(account, update, wiped)
 
@@ -87,9 +90,42 @@ def _wiped(update: Update) -> Wiped | None:
     return last if is_here else None
 
 
+def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
+    """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
+    used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
+    for account in accounts(paths):
+        is_known = account.optimizer.complete and not account.tape.traced  # which does not show what is read
+        for update in account.updates if is_known else ():
+            for wiped in update.wiped if update.fresh else ():
+                if key(wiped.sink) in used or not _is_one_step(update, wiped, account.optimizer):
+                    continue
+                if not wiped.read and not any(map(_may_use, _between(account.tape, wiped))):
+                    yield account, update, wiped
+
+
+def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
+    """Whether one function, round after round, back-propagates both for this optimizer alone, and steps."""
+    events: list[Event] = [update.step, update.fresh[-1], wiped.sink, wiped.clearing]
+    if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
+        return False
+    found = list(leaves(wiped.sink.value))
+    return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found)
+
+
+def _between(tape: Tape, wiped: Wiped) -> Sequence[Event]:
+    return tape.events[wiped.sink.order + 1 : wiped.clearing.order]
+
+
+def _may_use(event: Event) -> bool:
+    """Whether gradients may have been put to use: by clipping, a write in place, or a call of something unknown."""
+    result = event.result if isinstance(event, ModuleCall) else None
+    return isinstance(event, Clip | InPlace) or (result is not None and result.op == "call")
+
+
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
-    message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds none"
+    left = f"only those of {backward(update.fresh[-1])}" if update.fresh else "none"
+    message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds {left}"
     at = wiped.clearing.at
     return Report(
         at, message, _HELP, places(at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them"))

@@ -45,6 +45,7 @@ class Wiped:
 
     sink: Backward
     clearing: Event
+    read: bool  # gradients were read or set by hand before
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
                     continue
                 made.clearings.append(event)
                 if found:
-                    wiped += [Wiped(gradient.sink, event) for gradient in pending if not gradient.used]
+                    wiped += [Wiped(gradient.sink, event, given) for gradient in pending if not gradient.used]
                     pending = []
                     given = given and not isinstance(event, ZeroGrad)  # what was read before it is no longer there
                 for gradient in pending:
