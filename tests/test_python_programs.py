@@ -101,6 +101,7 @@ PROGRAMS = {
     "dataclass": "import dataclasses\n@dataclasses.dataclass(order=True)\nclass A:\n    x: int\n    y: list = dataclasses.field(default_factory=list)\na = A(1)\na.y.append(2)\nresult = (dataclasses.astuple(a), A(1) == A(1), [f.name for f in dataclasses.fields(A)])",
     "enum": "import enum\nclass C(enum.Enum):\n    A = 1\n    B = 2\nresult = (C.A.value, C.B.name, C.A is C.A, C['A'].value, C(2).name)",
     "named tuple": "import collections\nP = collections.namedtuple('P', ['x', 'y'], defaults=[5])\np = P(1)\nresult = (p.x, p.y, p._replace(x=3).x, p._asdict(), P._fields)",
+    "a named tuple item by item": "import collections\nP = collections.namedtuple('P', 'x y')\np = P(1, 2)\nresult = ([x for x in p], list(p), len(p), p[-1])",
     "namespace": "import types\nn = types.SimpleNamespace(a=1)\nn.b = 2\nresult = (n.a, n.b)",
     "deepcopy": "import copy\nx = [[1]]\na, b = copy.copy(x), copy.deepcopy(x)\nx[0].append(2)\nresult = (a, b)",
     "operator": "import operator\nresult = (operator.mul(2, 3), operator.itemgetter('a', 'b')({'a': 1, 'b': 2}), operator.attrgetter('real')(3), operator.not_(1))",
