@@ -8,7 +8,7 @@ one entry; a traced run is one tape.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
@@ -460,6 +460,45 @@ def graph(value: Value) -> Iterator[Value]:
 def leaves(value: Value) -> Iterator[Value]:
     """What a backward from `value` reaches: parameters, leaves, and values assumed to carry gradient."""
     return (found for found in graph(value) if found.is_leaf)
+
+
+def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value]:
+    """Those of the values of a graph whose gradient is more than assumed of something unknown.
+
+    A parameter or leaf is below them; what an unknown callable computes with is one where an optimizer holds it. Where
+    a graph has none of these, something unknown must carry its gradient, and sure is what hangs on it whichever it is.
+    """
+    trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
+    firm = _known_to_train(trained, optimizers) or trained
+    if firm:
+        return above(values, {id(value) for value in firm})
+    found = list(values)
+    for unknown in [value for value in values if value.kind is Kind.UNKNOWN]:
+        found = above(found, {id(unknown)})
+    return found
+
+
+def _known_to_train(values: list[Value], optimizers: Sequence[Optimizer]) -> list[Value]:
+    if not any(value.assumed for value in values):
+        return values
+    held = {id(p) for p in (value.parameter for value in values) if p and any(each.holds(p) for each in optimizers)}
+    return [value for value in values if not value.assumed or id(value.parameter) in held]
+
+
+def above(values: Sequence[Value], wanted: Iterable[int]) -> list[Value]:
+    """Those of `values` that were computed from one of the wanted, which are given by id."""
+    users: dict[int, list[Value]] = {}
+    for value in values:
+        for source in value.inputs:
+            users.setdefault(id(source), []).append(value)
+    found: set[int] = set()
+    pending = list(wanted)
+    while pending:
+        for user in users.get(pending.pop(), []):
+            if id(user) not in found:
+                found.add(id(user))
+                pending.append(id(user))
+    return [value for value in values if id(value) in found]
 
 
 def cuts(value: Value) -> list[Value]:

@@ -120,9 +120,19 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
 
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
-    if function.data and function.origin is None and function.type != "module":
+    if function.data and function.origin is None and function.type != "module" and not _is_made(function.symbol):
         return Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+    function.data = False
     return call_unknown(m, function.symbol, call)
+
+
+def _is_made(symbol: Symbol) -> bool:
+    """Whether what is called may be a module although it came with data, loaded or looked up: no method of data."""
+    source = symbol.source
+    if source is None:
+        return True
+    key = next((key for key, found in source.derived.items() if found is symbol), None)
+    return not (isinstance(key, tuple) and key[:1] == ("attribute",))
 
 
 def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:

@@ -24,8 +24,18 @@ def report(m: Machine, loop: Loop) -> None:
     for frame in m.frames:
         for value in frame.locals.values():
             _search(m, loop, value, holders, seen, 0)
+    sure = _sure(m) if holders else frozenset()
     for node, at, how in holders.values():
+        if how == "sum" and len(_rounds(loop, node, sure)) < loop.round:
+            continue
         m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
+
+
+def _sure(m: Machine) -> frozenset[int]:
+    """The values, by id, through which a backward ran for sure."""
+    optimizers = m.tape.optimizers()
+    graphs = (list(tape.graph(sink.value)) for sink in m.sinks)
+    return frozenset(id(value) for values in graphs for value in tape.sure(values, optimizers))
 
 
 def _trains(m: Machine, loop: Loop) -> bool:
@@ -91,10 +101,10 @@ def _own_rounds(loop: Loop, node: Value) -> set[int]:
     return {number for owner, number in node.iteration if owner == loop.number}
 
 
-def _rounds(loop: Loop, node: Value) -> set[int]:
-    """The rounds of the loop whose operations the graph of `node` still holds."""
+def _rounds(loop: Loop, node: Value, sure: frozenset[int] | None = None) -> set[int]:
+    """The rounds of the loop whose operations the graph of `node` still holds; of the assumed ones, those in `sure`."""
     found: set[int] = set()
     for inner in tape.graph(node):
-        if inner.kind is Kind.OPERATION:
+        if inner.kind is Kind.OPERATION and (sure is None or not inner.assumed or id(inner) in sure):
             found |= _own_rounds(loop, inner)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,23 @@ from gradlint.interpret.machine import Frame, Loop, Machine, Raised, Stop
 from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, tell
 from gradlint.interpret.statements import BATCHES, ROUNDS
-from gradlint.interpret.values import Abstract, Call, Class, Const, Function, Instance, Lib, Object, Symbol, Unknown
+from gradlint.interpret.values import (
+    Abstract,
+    Call,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Lib,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)  # fmt: skip
 from gradlint.ir import nodes as ir
+from gradlint.program import fields
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
 
@@ -51,6 +67,7 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
+        self.changing: frozenset[str] | None = None  # attributes of its object that other methods write
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
         self._moduli: set[int] = set()
@@ -321,8 +338,10 @@ def _end(m: Machine, at: Span, raised: str) -> None:
 def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
     """Calls a function with unknown arguments; a method on an object made with unknown arguments."""
     frame = program.frame(path)
+    source = program.source(path)
     assert frame is not None
     assert frame.source is not None
+    assert source is not None
     node = ir.Literal((entry.line, 0, entry.line, 0), None)
     call = Call(entry.name, [], {}, node, frame)
     value = program.bind(m, frame, entry.function[0])
@@ -335,6 +354,7 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
                 value = value.namespace.get(name)
                 continue
             instance = _object(m, value, call)
+            _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)
             _hook(m, instance, name, value, call)
@@ -344,7 +364,7 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
         _drain(m, result, call)
 
 
-def _object(m: Machine, cls: Class, call: Call) -> Abstract:
+def _object(m: Machine, cls: Class, call: Call) -> Instance:
     instance = Instance(cls, at=call.frame.span(call.node))
     calls.prepare(m, instance)
     depth = len(m.running)
@@ -355,6 +375,32 @@ def _object(m: Machine, cls: Class, call: Call) -> Abstract:
         del m.running[depth:]
     m.oracle.prepares = False
     return instance
+
+
+def _forget(m: Machine, instance: Instance, name: str, tree: ast.Module) -> None:
+    """Makes unknown what other methods than `name`, and those that it leads to, put in the place of plain values."""
+    if m.session.changing is None:  # the same on all paths
+        lineage = [cls for cls in instance.cls.lineage() if isinstance(cls, Class)]
+        own = [node.source for cls in lineage for node in cls.node.body if isinstance(node, ir.Function)]
+        others = [method for cls in fields.relatives(instance.cls.name, tree) for method in fields.methods(cls)]
+        m.session.changing = fields.written_elsewhere(name, [*own, *others])
+    for written in sorted(m.session.changing & instance.attrs.keys()):
+        if _is_plain(instance.attrs[written]):
+            instance.attrs[written] = Unknown(m.symbol(instance).derive(("attribute", written), f"self.{written}"))
+
+
+def _is_plain(value: Abstract) -> bool:
+    """Whether a value is data: a constant, a tensor of numbers, or a container of such."""
+    match value:
+        case Const():
+            return True
+        case Tensor():
+            return not value.node.requires_grad
+        case Sequence():
+            return all(map(_is_plain, value.items))
+        case Mapping():
+            return all(map(_is_plain, value.items.values()))
+    return False
 
 
 def _hook(m: Machine, instance: Abstract, name: str, method: Abstract, call: Call) -> None:

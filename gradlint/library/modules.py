@@ -301,6 +301,7 @@ def named_parameters(
 
 def unknown_parameters(m: Machine, unknown: Unknown, call: Call) -> Tensor:
     """The parameters of an unknown module, as one tensor."""
+    unknown.data = False  # what was loaded is a module
     own = tensors.leaf(m, unknown.symbol, call.node, call.frame)
     assert own.parameter is not None
     return m.parameters.setdefault(own.parameter, Tensor(own))

@@ -311,6 +311,9 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
     """`torch.zeros(…)`, `x.new_ones(…)`, `torch.randn_like(x)`."""
     dtype = dtype_of(call.kwargs.get("dtype")) or (like.node.dtype if like is not None else DType.FLOAT)
     plain = name.rpartition(".")[2]
+    model = call.get(0, "input") if plain.endswith("_like") else None
+    if isinstance(model, Unknown) and not model.data:
+        tensors.as_tensor(m, model, call.node, call.frame)  # torch takes nothing else
     if effect.random or plain.startswith(("arange", "linspace", "eye", "empty", "new_empty", "rand")):
         made = tensors.batch(m, name, call.node, call.frame, dtype=dtype)
     else:
@@ -737,7 +740,11 @@ def as_tensor(m: Machine, call: Call) -> Abstract:
         wanted = dtype_of(call.kwargs.get("dtype"))
         return converted(m, content, call.name, wanted, call) if wanted is not None else content
     if isinstance(content, Unknown) and content.origin is None and content.type == "" and not content.data:
-        return tensors.as_tensor(m, content, call.node, call.frame)
+        known = m.nodes.get(content.symbol)
+        if call.name != "torch.from_numpy":
+            return tensors.as_tensor(m, content, call.node, call.frame)
+        if known is None or known.assumed:  # an array: torch refuses a tensor
+            return tensors.batch(m, call.name, call.node, call.frame)
     return copied_in(m, content, call)
 
 
@@ -853,7 +860,13 @@ def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
         m.emit(tape.Fact(at=at, what="discarded-result", detail="torch.Tensor.requires_grad", text=text))
     if isinstance(value, Tensor) and value.node.at == frame.span(node) and not value.node.op.endswith("_"):
         op = value.node.op
-        if op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__"):
+        is_method = op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__")
+        if is_method and (op == "torch.Tensor.detach" or not _is_guessed(value.node)):
             m.emit(
                 tape.Fact(at=value.node.at, what="discarded-result", value=value.node, detail=op, text=frame.text(node))
             )
+
+
+def _is_guessed(result: tape.Value) -> bool:
+    """Whether the method is all that speaks for a tensor; its unused result speaks against: `logger.log()`."""
+    return any(source.assumed and source.op in ("input", "call", "part") for source in result.inputs[:1])

@@ -239,6 +239,19 @@ def zero_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     return NONE
 
 
+@method("unknown", "__set_grad__")
+def set_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """`p.grad = None` for something unknown, which may be anybody's parameter."""
+    from gradlint.library import holdings
+
+    at, given = call.frame.span(call.node), call.args[0]
+    if (isinstance(given, Const) and given.value is None) or holdings.constant_zero(given):
+        m.emit(tape.ZeroGrad(at=at, optimizer=None, complete=False))
+    else:
+        m.emit(tape.Fact(at=at, what="gradient-set"))
+    return NONE
+
+
 @method("unknown", "step")
 def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`step` of an optimizer, a scheduler or a scaler; of anything else (an environment, a learner) it is foreign."""

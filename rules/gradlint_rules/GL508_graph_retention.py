@@ -82,7 +82,7 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Kept, Tape, Value, graph
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.WARNING
@@ -97,7 +97,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     needed = {event.at for tape in paths for event in _kept(tape) if _is_needed(event, tape)}
     vague = {id(event) for tape in paths for event in _vague(list(_kept(tape)))}
     for tape in (path for path in paths if path.complete):  # else the backward that needs it may be what was not run
-        graphs = {id(value) for sink in tape.backwards() for value in visited(sink) if not value.is_leaf}
+        graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
         for event in _kept(tape):
             if event.at in told | needed or id(event) in vague:
                 continue

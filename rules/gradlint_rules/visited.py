@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, graph
+from gradlint.tape import Backward, Optimizer, Tape, Value, above, graph, sure
 
 _WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
 
@@ -14,52 +14,17 @@ def visited(sink: Backward) -> list[Value]:
     """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
     values = list(graph(sink.value))
     wanted = {id(value) for value in sink.inputs or ()} & {id(value) for value in values}
-    return _above(values, wanted) if wanted else values
+    return above(values, wanted) if wanted else values
 
 
 def surely_visited(sink: Backward, tape: Tape) -> list[Value]:
-    """The values visited whose gradient is more than assumed of something unknown: a parameter or leaf is below them.
-
-    What an unknown callable computes with is a parameter where an optimizer holds it. Where a loss has none of these,
-    something unknown must carry its gradient, and sure is what is visited whichever it is.
-    """
-    values = visited(sink)
-    trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
-    firm = _known_to_train(trained, tape) or trained
-    if firm:
-        return _above(values, {id(value) for value in firm})
-    for unknown in [value for value in values if value.kind is Kind.UNKNOWN]:
-        values = _above(values, {id(unknown)})
-    return values
-
-
-def _known_to_train(values: list[Value], tape: Tape) -> list[Value]:
-    if not any(value.assumed for value in values):
-        return values
-    optimizers = _optimizers(tape)
-    held = {id(p) for p in (value.parameter for value in values) if p and any(each.holds(p) for each in optimizers)}
-    return [value for value in values if not value.assumed or id(value.parameter) in held]
+    """The values visited whose gradient is more than assumed of something unknown."""
+    return sure(visited(sink), _optimizers(tape))
 
 
 @functools.lru_cache(maxsize=64)  # the paths of one entry, which several rules ask about
 def _optimizers(tape: Tape) -> tuple[Optimizer, ...]:
     return tuple(tape.optimizers())
-
-
-def _above(values: list[Value], wanted: set[int]) -> list[Value]:
-    """Those of `values` that were computed from one of the wanted."""
-    users: dict[int, list[Value]] = {}
-    for value in values:
-        for source in value.inputs:
-            users.setdefault(id(source), []).append(value)
-    found: set[int] = set()
-    pending = list(wanted)
-    while pending:
-        for user in users.get(pending.pop(), []):
-            if id(user) not in found:
-                found.add(id(user))
-                pending.append(id(user))
-    return [value for value in values if id(value) in found]
 
 
 def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:

@@ -264,7 +264,11 @@ def _is_scaled(value: Value) -> bool:
 
 
 def _can_be_number(value: Value) -> bool:
-    """Whether nothing is known of a value: the window can come from any object's configuration."""
+    """Whether nothing is known of a value: the window can come from any object's configuration, or be looked up."""
+    if value.op == "part":
+        return all(map(_can_be_number, value.inputs))
+    if value.op == "call" and value.assumed:
+        return all(source.kind is Kind.PARAMETER for source in value.inputs)
     return value.kind is Kind.UNKNOWN or (value.kind is Kind.DATA and value.op == "input")
 
 
