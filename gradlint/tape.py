@@ -102,6 +102,7 @@ class Parameter:
     name: str
     module: Module | None
     at: Span
+    copy_of: Parameter | None = None  # what it was deep-copied from
 
     @property
     def path(self) -> str:

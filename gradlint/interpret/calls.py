@@ -146,6 +146,10 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
     result = Unknown(Symbol(call.frame.text(node)))
     result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
+    if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and not call.values:
+        listed = {"items": "entries", "keys": "names"}.get(node.function.name)
+        if listed is not None:
+            m.state.setdefault(listed, set()).add(result.symbol)
     m.nodes[result.symbol] = made
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,8 @@ def decide(
     if known is not None:
         return known
     test = test_of(m, value)
-    answer, free = m.oracle.decide(node, test, default, lambda: frame.code.rows((whole or node).at))
+    source = functools.partial(frame.code.rows, (whole or node).at)
+    answer, free = m.oracle.decide(node, test, default, source, keeps=_is_of_first_key(m, test))
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over), None)
         text, holds = frame.text(node), answer
@@ -106,6 +108,15 @@ def decide(
         )
         m.oracle.decisions.append(decision)
     return answer
+
+
+def _is_of_first_key(m: Machine, test: Test) -> bool:
+    """Whether it asks what an entry of a dict out of view is called: who asks knows that one is, the first."""
+    keys = m.state.get("first keys", ())
+    symbol: Symbol | None = test.subject if keys else None
+    while symbol is not None and symbol not in keys:
+        symbol = symbol.source
+    return symbol is not None
 
 
 def _about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
@@ -222,6 +233,8 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
 
 def window(m: Machine, unknown: Unknown) -> Const:
     """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to leave a remainder."""
+    if m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False:  # this path has asked already
+        return concretise(m, unknown, 1)
     known = _default(m, unknown)
     number = concretise(m, unknown, known or SMALL)
     if not known and unknown.symbol not in m.state.get("lengths", ()):

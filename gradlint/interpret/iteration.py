@@ -164,8 +164,22 @@ def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None
     number = m.loops[-1].number if m.loops else 0
     m.session.runs_over(m, unknown.symbol)
     for round_ in rounds(m):
-        if visit(derived(m, unknown, "item", (number, round_), call.node, call.frame)):
+        item = derived(m, unknown, "item", (number, round_), call.node, call.frame)
+        if round_ == 0:
+            _note_key(m, unknown, item, call)
+        if visit(item):
             return
+
+
+def _note_key(m: Machine, listing: Unknown, first: Unknown, call: Call) -> None:
+    """Writes down the first key of a dict that nothing is known of, which `items()` or `keys()` lists."""
+    from gradlint.interpret.expressions import derived
+
+    if listing.symbol in m.state.get("entries", ()):
+        first = derived(m, first, "item", 0, call.node, call.frame)
+    elif listing.symbol not in m.state.get("names", ()):
+        return
+    m.state.setdefault("first keys", set()).update((first.symbol, first.symbol.asked))
 
 
 @handles(ITERATE, Object)

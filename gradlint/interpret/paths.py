@@ -154,8 +154,13 @@ class Oracle:
         self.decisions: list[tape.Decision] = []
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
 
-    def decide(self, site: Site, test: Test, default: bool, source: Callable[[], str]) -> tuple[bool, bool]:
-        """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it."""
+    def decide(
+        self, site: Site, test: Test, default: bool, source: Callable[[], str], *, keeps: bool = False
+    ) -> tuple[bool, bool]:
+        """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it.
+
+        One that `keeps` to its default leaves the other way to another round.
+        """
         known = self.facts.known(test)
         if known is not None:
             return known, False
@@ -165,6 +170,8 @@ class Oracle:
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
         answer = self.plan.get((site, visit), self.plan.get((site, None), default))
+        if keeps:
+            answer = default
         seen.sides.add(answer)
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)

@@ -71,7 +71,8 @@ optimizer.step()
 - Frozen modules, and modules that no optimizer holds: teachers, target networks, averaged copies.
 - Parameters that another loss, or another path, reaches: the generator behind `fake.detach()` in the discriminator's
   step, an encoder that is cut off only during a warm-up.
-- Parameters that the code updates itself, such as a codebook that follows a moving average.
+- Parameters that the code updates itself, such as a codebook that follows a moving average; a copy of what is trained,
+  run under `no_grad` (a target network that the optimizer holds along with the rest).
 - Parameters whose gradient is zero by mathematics, although a route leads there.
 
 ## Limits
@@ -118,10 +119,20 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     by_place: dict[Span, list[_Blocked]] = {}
     for tape in paths:
         for blocked in _blocked(tape):
-            if not any(other and overlap(blocked.parameter, other) for other in reached):
+            if not _is_in(blocked.parameter, reached) and not _follows(blocked, reached):
                 by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
+
+
+def _is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:
+    return any(other and overlap(parameter, other) for other in reached)
+
+
+def _follows(blocked: _Blocked, reached: Sequence[Parameter | None]) -> bool:
+    """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it is moved."""
+    original = blocked.parameter.copy_of
+    return blocked.by.cut is Cut.GRAD_MODE and original is not None and _is_in(original, reached)
 
 
 def _unused(paths: Sequence[Tape]) -> Iterator[Value]:

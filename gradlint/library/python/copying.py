@@ -87,7 +87,8 @@ class Copier:
         parameter = node.parameter
         if parameter is not None:
             owner = self._module(parameter.module)
-            parameter = self._keep(parameter, tape.Parameter(parameter.name, owner, place(call)))
+            copied_parameter = tape.Parameter(parameter.name, owner, place(call), copy_of=parameter)
+            parameter = self._keep(parameter, copied_parameter)
         made = replace(
             node, parameter=parameter, storage=tape.Storage(), saves=(), at=place(call), stack=self.m.where,
             order=len(self.m.tape.events),
@@ -102,6 +103,11 @@ class Copier:
         if value.data or value.origin is not None:
             return value
         symbol = value.symbol.derive(("deepcopy", self.call.node), text(self.call))
+        if value.type in ("", "module"):
+            both = (value.symbol, symbol)
+            own, copied = (tensors.leaf(self.m, each, self.call.node, self.call.frame) for each in both)
+            assert copied.parameter is not None
+            copied.parameter.copy_of = own.parameter
         return Unknown(symbol, value.data, None, value.type)
 
     def _module(self, module: tape.Module | None) -> tape.Module | None:
