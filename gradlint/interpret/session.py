@@ -58,7 +58,6 @@ class Session:
         self.gaps: set[Gap] = set()
         self.executed: set[Any] = set()
         self.modules: dict[Symbol, tape.Module] = {}
-        self.importing: set[int] = set()
         self.stars: list[str] = []
         self.batches = BATCHES
         self.restarts = 0

@@ -160,6 +160,7 @@ class Program:
         self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
         self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
         self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
+        self.starred: dict[Path, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
 
     def source(self, path: Path) -> Source | None:
@@ -203,6 +204,13 @@ class Program:
 
     def bind(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
         """The value of a module's name, executing the statements that bind it; None where nothing does."""
+        found = self._bind_own(m, frame, name)
+        if found is None and not name.startswith("_"):
+            owners = (scope for scope in self._starred(frame) if scope.source and name in scope.source.bindings)
+            found = next((value for scope in owners if (value := self._bind_own(m, scope, name)) is not None), None)
+        return found
+
+    def _bind_own(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
         source = frame.source
         if name in frame.locals:
             return frame.locals[name]
@@ -225,11 +233,23 @@ class Program:
                 while self.unfilled and not self.importing:  # what is being imported cannot be used yet
                     self._fill(m, *self.unfilled.pop(0))
                 return frame.locals[name]
-        for star in source.stars:
-            found = self._from_star(m, frame, star, name)
-            if found is not None:
-                return found
         return None
+
+    def _starred(self, frame: Frame) -> tuple[Frame, ...]:
+        """The modules whose names `from … import *` brings into one, directly or through another, in their order."""
+        path = Path(frame.code.path)
+        if path not in self.starred:
+            found = {path: frame}
+            pending = [(frame, star) for star in reversed(frame.source.stars)] if frame.source is not None else []
+            while pending:
+                importer, star = pending.pop()
+                target = self.resolve(Path(importer.code.path), star.module, star.level)
+                scope = self.frame(target) if target is not None and target not in found else None
+                if scope is not None and scope.source is not None and target is not None:
+                    found[target] = scope
+                    pending += [(scope, inner) for inner in reversed(scope.source.stars)]
+            self.starred[path] = tuple(found.values())[1:]
+        return self.starred[path]
 
     def _fill(self, m: Machine, frame: Frame, name: str) -> None:
         """Runs what registers something in the container `name` of a module, there and in the files that import it."""
@@ -280,17 +300,6 @@ class Program:
             return False
         return any(name in text for name in names)
 
-    def _from_star(self, m: Machine, frame: Frame, star: ir.ImportFrom, name: str) -> Abstract | None:
-        path = self.resolve(Path(frame.code.path), star.module, star.level)
-        scope = self.frame(path) if path is not None else None
-        if scope is None or name.startswith("_") or scope is frame or id(star) in m.session.importing:
-            return None
-        m.session.importing.add(id(star))
-        try:
-            return self.bind(m, scope, name)
-        finally:
-            m.session.importing.discard(id(star))
-
     # imports
 
     def resolve(self, importer: Path, module: str, level: int) -> Path | None:
@@ -335,13 +344,14 @@ class Program:
         return Package(f"{package.name}.{name}", scope) if scope is not None else None
 
     def star(self, m: Machine, frame: Frame, module: str, level: int) -> None:
-        """`from module import *` in a script: its names are looked up when they are used."""
+        """`from module import *` in a script, with what the module has from others in the same way."""
         if frame.source is not None:
             return
         path = self.resolve(Path(frame.code.path), module, level)
         scope = self.frame(path) if path is not None else None
         if scope is not None and scope.source is not None:
-            for name in scope.source.bindings:
+            offered = [each.source.bindings for each in (scope, *self._starred(scope)) if each.source is not None]
+            for name in dict.fromkeys(name for names in offered for name in names):
                 if not name.startswith("_"):
                     found = self.bind(m, scope, name)
                     if found is not None:
