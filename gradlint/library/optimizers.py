@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.registry import attribute, fallback, is_a, method, typed
+from gradlint.interpret.registry import attribute, fallback, hears, is_a, method, typed
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -196,7 +196,22 @@ def param_groups(m: Machine, optimizer: Object | Instance, at: Call) -> Abstract
         return None
     starts = sorted({0, *m.state.get("groups", {}).get(id(handle.parameters), ())})
     ends = [*starts[1:], len(handle.parameters)]
-    return Sequence("list", [_group(m, optimizer, handle, span) for span in zip(starts, ends, strict=True)])
+    groups: list[Abstract] = []
+    for start, end in zip(starts, ends, strict=True):
+        group = _group(m, optimizer, handle, (start, end))
+        m.state.setdefault("shown-groups", []).append((handle, group, group.items["params"], end - start, at))
+        groups.append(group)
+    return Sequence("list", groups)
+
+
+@hears("end")
+def regrouped(m: Machine) -> None:
+    """What the program has put into the groups that it was shown, or in their place, is held as well."""
+    for handle, group, shown, size, at in m.state.get("shown-groups", ()):
+        now = group.items.get("params")
+        if now is not shown or len(shown.items) > size:
+            _collect(m, now, handle.parameters, at)
+            handle.complete = handle.complete and now is shown
 
 
 def _group(m: Machine, optimizer: Abstract, handle: tape.Optimizer, span: tuple[int, int]) -> Mapping:
