@@ -193,6 +193,7 @@ class Optimizer:
     parameters: list[Value] = field(default_factory=list)
     complete: bool = True
     escapes: bool = False  # it is handed to code that is not in view
+    stepped_elsewhere: bool = False  # by methods of its owner that were not run
 
     def holds(self, parameter: Parameter) -> bool:
         for value in self.parameters:

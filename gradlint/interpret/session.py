@@ -66,7 +66,7 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
-        self.changing: frozenset[str] | None = None  # attributes of its object that other methods write
+        self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
         self._moduli: set[int] = set()
@@ -378,14 +378,16 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
 
 def _forget(m: Machine, instance: Instance, name: str, tree: ast.Module) -> None:
     """Makes unknown what other methods than `name`, and those that it leads to, put in the place of plain values."""
-    if m.session.changing is None:  # the same on all paths
+    if m.session.elsewhere is None:  # the same on all paths
         lineage = [cls for cls in instance.cls.lineage() if isinstance(cls, Class)]
         own = [node.source for cls in lineage for node in cls.node.body if isinstance(node, ir.Function)]
         others = [method for cls in fields.relatives(instance.cls.name, tree) for method in fields.methods(cls)]
-        m.session.changing = fields.written_elsewhere(name, [*own, *others])
-    for written in sorted(m.session.changing & instance.attrs.keys()):
-        if _is_plain(instance.attrs[written]):
-            instance.attrs[written] = Unknown(m.symbol(instance).derive(("attribute", written), f"self.{written}"))
+        m.session.elsewhere = fields.elsewhere(name, [*own, *others])
+    known = instance.attrs
+    for written in sorted(m.session.elsewhere.written & known.keys()):
+        if _is_plain(known[written]):
+            known[written] = Unknown(m.symbol(instance).derive(("attribute", written), f"self.{written}"))
+    m.state["stepped elsewhere"] = [known[each] for each in sorted(m.session.elsewhere.stepped & known.keys())]
 
 
 def _is_plain(value: Abstract) -> bool:

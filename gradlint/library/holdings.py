@@ -219,6 +219,17 @@ def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
         escapes(m, call.values, call)
 
 
+@hears("end")
+def stepped_elsewhere(m: Machine) -> None:
+    """Other methods of the object step what it has as an optimizer."""
+    for value in m.state.get("stepped elsewhere", ()):
+        handle = value.state.get("handle") if isinstance(value, Object | Instance) else None
+        if isinstance(value, Unknown):
+            handle = m.state.get("unknown-optimizers", {}).get(value.symbol)
+        if isinstance(handle, tape.Optimizer):
+            handle.stepped_elsewhere = True
+
+
 def escapes(m: Machine, values: list[Abstract], call: Call, depth: int = 0) -> None:
     """Optimizers are handed to code that is not in view, and can be stepped and cleared there."""
     for value in values:

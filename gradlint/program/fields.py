@@ -1,4 +1,4 @@
-"""Which attributes of an object change behind a method that is run by itself: what other methods write.
+"""What becomes of an object's attributes behind a method that is run by itself: what other methods do with them.
 
 `loss = zeros(1)` of an `__init__` says nothing of what a method finds there that another method was called before.
 """
@@ -8,12 +8,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from gradlint.dataclass import dataclass
+
 _FILLING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
 Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def written_elsewhere(entry: str, methods: Iterable[Method]) -> frozenset[str]:
-    """The attributes that methods write which `entry` does not lead to; `__init__` was run before it."""
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The attributes that some methods write, and those that they call the `step` of."""
+
+    written: frozenset[str]
+    stepped: frozenset[str]
+
+
+def elsewhere(entry: str, methods: Iterable[Method]) -> Elsewhere:
+    """What the methods do that `entry` does not lead to; `__init__` was run before it."""
     by_name: dict[str, list[Method]] = {}
     for method in methods:
         by_name.setdefault(getattr(method, "name", ""), []).append(method)
@@ -23,14 +33,31 @@ def written_elsewhere(entry: str, methods: Iterable[Method]) -> frozenset[str]:
             found = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)} & by_name.keys()
             pending.extend(sorted(found - reached))
             reached |= found
-    others = (method for name, found in by_name.items() if name not in reached for method in found)
-    return frozenset(name for method in others for name in _written(method))
+    others = [method for name, found in by_name.items() if name not in reached for method in found]
+    return Elsewhere(
+        frozenset(name for method in others for name in _written(method)),
+        frozenset(name for method in others for name in _stepped(method)),
+    )
+
+
+def _own(method: Method) -> str:
+    parameters = [*method.args.posonlyargs, *method.args.args]
+    return parameters[0].arg if parameters else ""
+
+
+def _stepped(method: Method) -> Iterator[str]:
+    """The attributes of its object that a method calls the `step` of."""
+    own = _own(method)
+    for node in ast.walk(method):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step":
+            target = node.func.value
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == own:
+                yield target.attr
 
 
 def _written(method: Method) -> Iterator[str]:
     """The attributes of its object that a method assigns, or puts something into."""
-    parameters = [*method.args.posonlyargs, *method.args.args]
-    own = parameters[0].arg if parameters else ""
+    own = _own(method)
     for node in ast.walk(method):
         target: ast.AST = node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLING:

@@ -42,7 +42,7 @@ for x in torch.randn(5, 8, 4):
 - Gradients that are read, set or clipped, or whose parameters are updated by hand.
 - Gradients of inputs: adversarial examples, inversion, saliency.
 - A loss that is computed and never back-propagated beside one that is: that is `unused-loss` (GL111).
-- An optimizer that is handed to code that is not in view.
+- An optimizer that is handed to code that is not in view, or that other methods of its object step (a warm-up).
 
 ## Limits
 Steps taken by hooks are not seen; such code rarely clears by itself.
@@ -85,7 +85,8 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
     steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
     stepped = {step.optimizer.at for step in steps}
     for account in accounts(paths):
-        if account.updates or account.optimizer.escapes or account.optimizer.at in stepped:
+        optimizer = account.optimizer
+        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or optimizer.at in stepped:
             continue
         for sink, clearing in _idle(account):
             if sink.at not in told:
