@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,7 +49,8 @@ def held(session: Session, optimizer: Any) -> Stepper:
     optimizer = _wrapped(optimizer)
     stepper = session.stepper(optimizer)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    if len(parameters) != len(stepper.held):
+    same = len(parameters) == len(stepper.held)
+    if not same or any(map(operator.is_not, map(session.memory.held, parameters), stepper.held)):
         stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
     return stepper
 
