@@ -869,4 +869,5 @@ def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
 
 def _is_guessed(result: tape.Value) -> bool:
     """Whether the method is all that speaks for a tensor; its unused result speaks against: `logger.log()`."""
-    return any(source.assumed and source.op in ("input", "call", "part") for source in result.inputs[:1])
+    receiver = next(iter(result.inputs), None)
+    return receiver is None or (receiver.assumed and receiver.op in ("input", "call", "part"))
