@@ -128,10 +128,7 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
 
 def _is_made(symbol: Symbol) -> bool:
     """Whether what is called may be a module although it came with data, loaded or looked up: no method of data."""
-    source = symbol.source
-    if source is None:
-        return True
-    key = next((key for key, found in source.derived.items() if found is symbol), None)
+    key = symbol.key
     return not (isinstance(key, tuple) and key[:1] == ("attribute",))
 
 

@@ -48,12 +48,9 @@ def _of(m: Machine, symbol: Symbol, depth: int) -> int | None:
 
 def _operation(symbol: Symbol) -> tuple[str, int | Symbol, bool] | None:
     """The arithmetic that gave a symbol: the operator, the other operand, and whether that one is the right one."""
-    for key, derived in symbol.source.derived.items() if symbol.source is not None else ():
-        if derived is symbol:
-            match key:
-                case ("+" | "-" | "*" | "//" as op, int() | Symbol() as operand, bool(side)):
-                    return op, operand, side
-            return None
+    match symbol.key:
+        case ("+" | "-" | "*" | "//" as op, int() | Symbol() as operand, bool(side)):
+            return op, operand, side
     return None
 
 

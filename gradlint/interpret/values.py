@@ -41,6 +41,12 @@ class Symbol:
         return symbol
 
     @property
+    def key(self) -> object:
+        """The way in which it was derived from its source; None of what has none."""
+        derived = self.source.derived if self.source is not None else {}
+        return next((key for key, found in derived.items() if found is self), None)
+
+    @property
     def asked(self) -> Symbol:
         """The symbol that questions about this one are asked of."""
         return self.twin or self
