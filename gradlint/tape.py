@@ -270,6 +270,25 @@ class Backward(Event):
     guarded: bool = False  # by `if loss.requires_grad:` or an equal condition
     caught: bool = False  # in a `try` that swallows what torch raises
     by_framework: bool = False  # the framework clears, scales, steps
+    _ancestors: tuple[Value, ...] = ()  # of the loss; nearly every rule asks for them, or for the graph
+    _graph: tuple[Value, ...] = ()
+
+    @property
+    def ancestors(self) -> tuple[Value, ...]:
+        """The loss and everything it was computed from."""
+        self._ancestors = self._ancestors or tuple(ancestors(self.value))
+        return self._ancestors
+
+    @property
+    def graph(self) -> tuple[Value, ...]:
+        """What requires grad of it, as far as leaves: what a backward runs through that is asked for no inputs."""
+        self._graph = self._graph or tuple(graph(self.value))
+        return self._graph
+
+    @property
+    def leaves(self) -> Iterator[Value]:
+        """Where that ends: parameters, leaves, and values assumed to carry gradient."""
+        return (value for value in self.graph if value.is_leaf)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -4,8 +4,8 @@
 
 Places are drawn at random, and at each one of the mistakes that cosmic-ray knows there (it has to be installed, as has
 coverage). A mistake is planted in a fork of this process, into the functions that are loaded: what a module does while
-it is imported is not mutated. It is noticed where a program under `fixtures/` or an example of a rule's page that runs
-through its line is not judged as it is marked, or where one of TESTS fails.
+it is imported is not mutated. It is noticed where one of those of TESTS fails that run through its line; they are run
+alone, the shortest first.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import random
 import resource
 import sys
 import tempfile
+import time
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,46 +33,38 @@ import cosmic_ray.mutating  # type: ignore[import-not-found]
 import cosmic_ray.plugins  # type: ignore[import-not-found]
 import coverage  # type: ignore[import-not-found]
 import pytest
-import test_fixtures
-import test_rules_examples
+import truth
+from _pytest.runner import runtestprotocol
 from cosmic_ray.commands.init import _all_work_items  # type: ignore[import-not-found]
 
 from gradlint import library
 from gradlint.rule import rules
 
-TESTS = {
-    "gradlint_rules": ["test_rules_tapes", "test_rules_devices", "test_rules_shapes", "test_fix_rules"],
-    "library": ["test_library_python", "test_library_names", "test_library_lightning", "test_rules_shapes"],
-}
-SECONDS = 240  # of CPU for one mistake: a program that has become endless is noticed
+TESTS = """
+test_fixtures test_rules_examples test_rules_tapes test_rules_devices test_rules_shapes test_rules_random_tapes
+test_fix_rules test_fix_layouts test_fix_pins test_fix_runs test_library_python test_library_names
+test_library_lightning test_library_torch test_python_programs
+""".split()
+OF_TORCH_ALONE = "pytorch or torch_shows"
+PATIENCE = 5  # times as long as without a mistake, and SECONDS: a program that has become endless is noticed
+SECONDS = 60
 NEAR = 12  # lines, from one that is run back to the beginning of its statement
 Place = tuple[str, int]  # a file and a line
-Check = Callable[[], object]  # raises where a program is not judged as it is marked
-
-
-def checks() -> list[Check]:
-    """Every program and every example, to be judged one by one."""
-    folder = pathlib.Path(tempfile.mkdtemp())
-    judge = test_fixtures.test_check_says_what_the_markers_say
-    bad = test_rules_examples.test_a_bad_example_is_reported_at_its_marked_lines_alone
-    good = test_rules_examples.test_what_a_page_advises_is_free_of_errors_and_warnings
-    return [
-        *(partial(judge, program) for program in test_fixtures.PROGRAMS),
-        *(partial(bad, example, folder) for example in test_rules_examples.BAD),
-        *(partial(good, example, folder) for example in test_rules_examples.GOOD),
-    ]
 
 
 # --- in forks
 
 
-def forked(work: Callable[[], object]) -> Any:
-    """What a function gives in a fork of this process, or None where that dies."""
+def forked(work: Callable[[], object], seconds: float) -> Any:
+    """What a function gives in a silent fork of this process, or None where that dies or takes too long."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
         with os.fdopen(writer, "wb") as stream:
             pickle.dump(work(), stream)
         os._exit(0)
@@ -82,22 +75,38 @@ def forked(work: Callable[[], object]) -> Any:
     return pickle.loads(content) if content else None
 
 
-def covering(known: Sequence[Check], files: Sequence[str]) -> dict[Place, list[int]]:
-    """For each line of the files, the checks that run through it, the shortest first."""
-    measured = coverage.Coverage(data_file=None, include=files)
-    measured.start()
-    for number, check in enumerate(known):
-        measured.switch_context(str(number))
-        check()
-    measured.stop()
-    read = measured.get_data()
-    found = {
-        (file, line): sorted(map(int, filter(None, contexts)))
+@dataclass
+class Measured:
+    """For each line, the numbers of the tests that run through it; how long each takes; those that fail."""
+
+    through: dict[Place, list[int]]
+    seconds: list[float]
+    failed: list[str]
+
+
+def measured(tests: Sequence[pytest.Item], files: Sequence[str]) -> Measured:
+    """What the tests run through while nothing is mistaken."""
+    watched = coverage.Coverage(data_file=None, include=files)
+    seconds, failed = [], []
+    watched.start()
+    for number, test in enumerate(tests):
+        watched.switch_context(str(number))
+        begun = time.process_time()
+        failed += [test.nodeid] * fails(test)
+        seconds.append(time.process_time() - begun)
+    watched.stop()
+    read = watched.get_data()
+    through = {
+        (file, line): sorted(map(int, filter(None, contexts)), key=seconds.__getitem__)
         for file in read.measured_files()
         for line, contexts in read.contexts_by_lineno(file).items()
     }
-    length = Counter(itertools.chain.from_iterable(found.values()))
-    return {place: sorted(numbers, key=length.__getitem__) for place, numbers in found.items()}
+    return Measured(through, seconds, failed)
+
+
+def fails(test: pytest.Item) -> bool:
+    """Whether a test fails where it is run alone."""
+    return any(report.failed for report in runtestprotocol(test, log=False))
 
 
 # --- mistakes
@@ -175,20 +184,43 @@ def _acts(code: types.CodeType) -> object:
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_exceptiontable
 
 
-def is_noticed(mistake: Mistake, known: Sequence[Check], numbers: Sequence[int]) -> bool:
-    """Whether a check or a test fails with the mistake."""
-    for function, code in replacements(mistake) if mistake.text else ():
+def is_noticed(mistake: Mistake, tests: Sequence[pytest.Item]) -> bool:
+    """Whether one of the tests fails with the mistake."""
+    for function, code in replacements(mistake):
         function.__code__ = code
-    try:
-        for number in numbers:
-            known[number]()
-    except Exception:
+    return any(fails(test) for test in tests)
+
+
+class Planting:
+    """Plants mistakes where pytest would run its tests."""
+
+    def __init__(self, folders: Sequence[pathlib.Path], count: int, seed: int) -> None:
+        self.files = sorted(path for folder in folders for path in folder.rglob("*.py"))
+        self.count, self.seed = count, seed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        tests = session.items
+        known = forked(partial(measured, tests, [str(path.resolve()) for path in self.files]), 3_600)
+        if not known or known.failed:
+            sys.exit(f"fails without a mistake: {known and known.failed}")
+        noticed: Counter[bool] = Counter()
+        for mistake in itertools.islice(mistakes(self.files, self.seed), self.count):
+            numbers = through(mistake, known)
+            limit = SECONDS + PATIENCE * sum(known.seconds[number] for number in numbers)
+            is_seen = forked(partial(is_noticed, mistake, [tests[number] for number in numbers]), limit) is not False
+            noticed[is_seen] += 1
+            if not is_seen:
+                print(f"{mistake}\n  {len(numbers)} tests run through it\n", flush=True)
+            print(f"noticed {noticed[True]}, not noticed {noticed[False]}", end="\r", file=sys.stderr, flush=True)
+        print(f"noticed {noticed[True]}, not noticed {noticed[False]}")
         return True
-    folder = pathlib.Path(test_fixtures.__file__).parent
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        tests = [str(folder / f"{name}.py") for part in TESTS if part in mistake.path.parts for name in TESTS[part]]
-        return bool(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "-k", "not pytorch", *tests]))
+
+
+def through(mistake: Mistake, known: Measured) -> list[int]:
+    """The tests that run through the statement of a mistake."""
+    lines = range(mistake.line, mistake.line - NEAR, -1)
+    places = ((str(mistake.path.resolve()), line) for line in lines)
+    return next((known.through[place] for place in places if place in known.through), [])
 
 
 def main() -> None:
@@ -201,23 +233,12 @@ def main() -> None:
     library.load()
     rules()
     sys.setrecursionlimit(6_000)
-    files = sorted(path for folder in given.folders for path in folder.rglob("*.py"))
-    known = checks()
-    runs = forked(partial(covering, known, [str(path.resolve()) for path in files]))
-    unchanged = [Mistake(folder, 0, "", "") for folder in given.folders]
-    if any(forked(partial(is_noticed, each, known, ())) is not False for each in unchanged):
-        sys.exit("the tests fail without a mistake")
-    counted: Counter[bool] = Counter()
-    for mistake in itertools.islice(mistakes(files, given.seed), given.count):
-        lines = range(mistake.line, mistake.line - NEAR, -1)
-        near = (runs[place] for line in lines if (place := (str(mistake.path.resolve()), line)) in runs)
-        numbers: list[int] = next(near, [])
-        noticed = forked(partial(is_noticed, mistake, known, numbers)) is not False
-        counted[noticed] += 1
-        if not noticed:
-            print(f"{mistake}\n  {len(numbers)} programs run through it\n", flush=True)
-        print(f"noticed {counted[True]}, not noticed {counted[False]}", end="\r", file=sys.stderr, flush=True)
-    print(f"noticed {counted[True]}, not noticed {counted[False]}")
+    files = [str(pathlib.Path(truth.__file__).with_name(f"{name}.py")) for name in TESTS]
+    with tempfile.TemporaryDirectory() as folder:
+        truth.observe(pathlib.Path(folder))  # its process serves every fork
+        options = ["-s", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", f"--basetemp={folder}"]
+        planting = Planting(given.folders, given.count, given.seed)
+        pytest.main([*options, "-k", f"not ({OF_TORCH_ALONE})", *files], plugins=[planting])
 
 
 if __name__ == "__main__":

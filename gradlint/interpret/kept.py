@@ -34,8 +34,7 @@ def report(m: Machine, loop: Loop) -> None:
 def _sure(m: Machine) -> frozenset[int]:
     """The values, by id, through which a backward ran for sure."""
     optimizers = m.tape.optimizers()
-    graphs = (list(tape.graph(sink.value)) for sink in m.sinks)
-    return frozenset(id(value) for values in graphs for value in tape.sure(values, optimizers))
+    return frozenset(id(value) for sink in m.sinks for value in tape.sure(sink.graph, optimizers))
 
 
 def _trains(m: Machine, loop: Loop) -> bool:

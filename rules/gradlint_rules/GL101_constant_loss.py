@@ -123,7 +123,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Applicability, Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Decision, Iteration, Kind, Tape, ancestors, graph, leaves
+from gradlint.tape import Decision, Iteration, Kind, Tape, graph, leaves
 from gradlint_rules.order import calls_of
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.words import backward, loss_of, quoted, when
@@ -185,11 +185,11 @@ def _outputs(paths: Sequence[Tape], at: Span) -> dict[str, str]:
     derivative on the way would be NaN. Where a bare number says nothing of what is around it, `near` has the names
     that carry a gradient, each with its line.
     """
-    made = [value for tape in paths for sink in tape.backwards() for value in ancestors(sink.value) if value.at == at]
+    made = [value for tape in paths for sink in tape.backwards() for value in sink.ancestors if value.at == at]
     bound = [dict(constant.around) for constant in made]
     names = set.intersection(*map(set, bound)) if bound else set()
     best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
-    values = (value for tape in paths for sink in tape.backwards() for value in ancestors(sink.value))
+    values = (value for tape in paths for sink in tape.backwards() for value in sink.ancestors)
     near = {(v.name, v.at.line) for v in values if v.requires_grad and v.at.path == at.path and v.name.isidentifier()}
     return {"around": " ".join(best), "near": " ".join(f"{name}:{line}" for name, line in sorted(near))}
 

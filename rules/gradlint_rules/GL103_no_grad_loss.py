@@ -75,7 +75,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Tape, ancestors
+from gradlint.tape import Cut, Tape
 from gradlint_rules.leaks import leak
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import grad_mode_on, unsafe
@@ -104,7 +104,7 @@ def _message(found: Starved) -> str:
 def _lines(found: Starved) -> dict[str, str]:
     """The lines that compute the loss with grad mode off, of what an optimizer is to train where that is known."""
     tape, at = found.arrival.tape, found.at
-    cut = [value for value in ancestors(found.arrival.loss) if value.cut is Cut.GRAD_MODE and value.cut_at == at]
+    cut = [value for value in found.arrival.sink.ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == at]
     trained = [value for value in cut if any(is_trained_by(optimizer, value) for optimizer in tape.optimizers())]
     places = {place for value in trained or cut for place in (value.at, *value.stack)}
     return {"lines": " ".join(str(place.line) for place in sorted(places) if place.path == at.path)}

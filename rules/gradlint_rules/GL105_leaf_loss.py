@@ -63,7 +63,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Cut, Kind, Tape, Value, ancestors, leaves
+from gradlint.tape import Clip, Cut, Kind, Tape, Value, ancestors
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import is_cut, is_meant, place
 from gradlint_rules.uncut import as_it_is, uncut, unsafe
@@ -106,7 +106,7 @@ def _cutting(cut: Value) -> str:
 
 def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
     """The leaf that stands in for the model, and the cut that it hides."""
-    found = list(leaves(arrival.loss))
+    found = list(arrival.sink.leaves)
     if not found or not all(_is_made(leaf) for leaf in found) or any(_is_wanted(leaf, arrival) for leaf in found):
         return None
     for leaf in sorted(found, key=lambda leaf: leaf.at):

@@ -64,7 +64,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Cut, Tape, Value, ancestors
+from gradlint.tape import Cut, Tape, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
 from gradlint_rules.starved import is_cut
@@ -85,7 +85,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _cuts(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    for value in ancestors(arrival.loss):
+    for value in arrival.sink.ancestors:
         if value.cut is Cut.CHECKPOINT and is_cut(value):
             yield value.at, value
 

@@ -77,7 +77,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Cut, Tape, ancestors
+from gradlint.tape import Cut, Tape
 from gradlint_rules.leaks import leak
 from gradlint_rules.order import calls_of, nested
 from gradlint_rules.starved import Starved, Why, starved
@@ -101,7 +101,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _needed(found: Starved) -> dict[str, str]:
     """The lines of this file that compute or back-propagate the loss while grad mode is off."""
     sink = found.arrival.sink
-    cut = [value for value in ancestors(sink.value) if value.cut is Cut.GRAD_MODE and value.cut_at == found.at]
+    cut = [value for value in sink.ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == found.at]
     places = [sink.at, *sink.stack, *(place for value in cut for place in (value.at, *value.stack))]
     return {"lines": " ".join(str(line) for line in sorted({p.line for p in places if p.path == found.at.path}))}
 

@@ -66,7 +66,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Backward, Module, ModuleCall, Tape, TrainMode, graph
+from gradlint.tape import Backward, Module, ModuleCall, Tape, TrainMode
 from gradlint_rules.evaluated import back_propagated, mode_of
 from gradlint_rules.held import reached
 from gradlint_rules.order import called_name, nested, receiver, whole_call
@@ -118,7 +118,7 @@ def _behind(sink: Backward, used: Sequence[tuple[ModuleCall, TrainMode]]) -> Ite
     inside = [(call, mode) for call, mode in used if _is_in_loop_of(mode, sink)]
     if not inside:
         return
-    run_through = {id(value) for value in graph(sink.value)}
+    run_through = {id(value) for value in sink.graph}
     owners = [parameter.module for parameter in reached(sink) if parameter.module is not None]
     for call, mode in inside:
         if id(call.result) in run_through and any(_is_part(owner, mode.module) for owner in owners):

@@ -54,7 +54,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Event, InPlace, ModuleCall, Optimizer, Tape, leaves
+from gradlint.tape import Clip, Event, InPlace, ModuleCall, Optimizer, Tape
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
@@ -108,7 +108,7 @@ def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
     events: list[Event] = [update.step, update.fresh[-1], wiped.sink, wiped.clearing]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
         return False
-    found = list(leaves(wiped.sink.value))
+    found = list(wiped.sink.leaves)
     return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found)
 
 

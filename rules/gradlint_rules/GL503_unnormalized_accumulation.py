@@ -67,7 +67,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape, ancestors
+from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
 from gradlint_rules.training import divided
 from gradlint_rules.uncut import unsafe
@@ -136,7 +136,7 @@ def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:
 def _parts(loop: Iteration, sink: Backward) -> dict[Span, set[int]]:
     """The parts of tensors that were there before the loop, and that this loss is computed from."""
     found: dict[Span, set[int]] = {}
-    for value in ancestors(sink.value):
+    for value in sink.ancestors:
         is_before = loop.loop not in dict(value.iteration)
         if is_before and bare(value.op.removesuffix(".output")) in _PARTS:
             found.setdefault(value.at, set()).add(id(value))

@@ -91,7 +91,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Fact, Tape, Value, graph
+from gradlint.tape import Backward, Fact, Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.training import carried_detached, joined_backwards
 from gradlint_rules.uncut import unsafe
@@ -152,7 +152,7 @@ def _carried(sink: Backward, first: Backward) -> dict[str, str]:
     now = dict(sink.iteration)
     names = {
         source.name.rpartition(".")[2]
-        for value in graph(sink.value)
+        for value in sink.graph
         for source in value.inputs
         if source.requires_grad and not source.is_leaf and _is_earlier(source, now) and not _is_earlier(value, now)
     }

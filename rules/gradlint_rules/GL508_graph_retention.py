@@ -79,7 +79,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Kept, Tape, Value, graph
+from gradlint.tape import Kept, Tape, Value
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import surely_visited
@@ -132,7 +132,7 @@ def _is_needed(event: Kept, tape: Tape) -> bool:
         if sink.order > event.order and not (sink.retain_graph and around <= {loop for loop, _ in sink.iteration})
     )
     elsewhere = (sink for sink in later if sink.iteration[: len(event.iteration)] != event.iteration)
-    return any(value is event.value for sink in elsewhere for value in graph(sink.value))
+    return any(value is event.value for sink in elsewhere for value in sink.graph)
 
 
 def _is_certain(value: Value, graphs: set[int]) -> bool:

@@ -73,7 +73,6 @@ from gradlint.tape import (
     Tape,
     Value,
     ancestors,
-    leaves,
 )  # fmt: skip
 from gradlint_rules.words import calls, listed, places
 
@@ -102,7 +101,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         optimizers = _stepping(tape)
         if not optimizers or not all(optimizer.complete for optimizer in optimizers):
             continue
-        trained = {id(leaf.parameter): leaf for sink in tape.backwards() for leaf in leaves(sink.value)}
+        trained = {id(leaf.parameter): leaf for sink in tape.backwards() for leaf in sink.leaves}
         late = _late(tape)
         for fact, parameter in late.values():
             holder = _holder_of_rest(parameter, optimizers, late)
@@ -154,7 +153,7 @@ def _root(module: Module | None) -> Module | None:
 
 def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:
     """A model made after the only optimizers that step, which a loss trains in the place of the one that they hold."""
-    trained = [leaf for sink in _astray(tape, optimizers) for leaf in leaves(sink.value)]
+    trained = [leaf for sink in _astray(tape, optimizers) for leaf in sink.leaves]
     if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
     if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
@@ -174,7 +173,7 @@ def _astray(tape: Tape, optimizers: Sequence[Optimizer]) -> list[Backward]:
     Where earlier ones reached it, these stand at the same place, and a step follows: there the model was exchanged.
     """
     sinks = list(tape.backwards())
-    fed = [sink for sink in sinks if any(_holds(optimizers, leaf) for leaf in leaves(sink.value))]
+    fed = [sink for sink in sinks if any(_holds(optimizers, leaf) for leaf in sink.leaves)]
     if not fed:
         return sinks
     places = {sink.at for sink in fed}

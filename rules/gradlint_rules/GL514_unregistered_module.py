@@ -80,7 +80,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, leaves
+from gradlint.tape import Fact, Tape
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -96,7 +96,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     kept: set[tuple[Span, Span]] = set()
     for tape in paths:
         optimizers = tape.optimizers()
-        trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in leaves(sink.value) if leaf.parameter}
+        trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter}
         for fact in tape.events:
             if not isinstance(fact, Fact) or fact.what != "plain-container" or fact.value is None:
                 continue

@@ -54,7 +54,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, leaves
+from gradlint.tape import Fact, Tape
 from gradlint_rules.structure import frozen
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -72,7 +72,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for tape in paths:
         trained = {
-            id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in leaves(sink.value) if leaf.parameter
+            id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter
         }
         for fact in tape.events:
             if not isinstance(fact, Fact) or fact.what != "frozen-in-vain" or fact.value is None or fact.at in told:

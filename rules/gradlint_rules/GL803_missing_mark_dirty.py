@@ -74,7 +74,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, Value, graph
+from gradlint.tape import Fact, Tape, Value
 from gradlint_rules.functions import marked_dirty
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import operation, places, quoted
@@ -101,7 +101,7 @@ def _written(tape: Tape) -> Iterator[_Written]:
     if not facts:
         return
     sinks = list(tape.backwards())
-    values = {id(value): value for sink in sinks for value in graph(sink.value)}.values()
+    values = {id(value): value for sink in sinks for value in sink.graph}.values()
     for fact in facts:
         yield fact, next((value for value in values if _reads_again(value, fact)), None)
 

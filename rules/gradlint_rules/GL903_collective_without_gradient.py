@@ -70,7 +70,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Fact, Kind, Tape, Value, ancestors
+from gradlint.tape import Cut, Fact, Kind, Tape, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.functions import own_shard_put_back
 from gradlint_rules.met import met
@@ -116,7 +116,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _gathered(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    values = list(ancestors(arrival.loss))
+    values = list(arrival.sink.ancestors)
     for cut in values:
         if cut.cut is Cut.COLLECTIVE and is_cut(cut) and not _is_put_back(cut, values):
             yield cut.at, cut

@@ -20,7 +20,6 @@ from gradlint.tape import (
     Tape,
     Value,
     ZeroGrad,
-    leaves,
 )
 from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
@@ -152,7 +151,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
 
 def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:
     """Whether a backward adds to the gradients of this optimizer's parameters, as far as is known."""
-    found = list(leaves(sink.value))
+    found = list(sink.leaves)
     if any(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found):
         return True
     if optimizer.complete or not is_alone:

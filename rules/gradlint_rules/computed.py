@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -44,11 +45,12 @@ def losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
             yield event, event.value
 
 
-def used(tape: Tape) -> Iterator[Fact]:
+@functools.lru_cache(maxsize=64)  # the paths of one entry, which two rules ask about
+def used(tape: Tape) -> tuple[Fact, ...]:
     """The losses that some backward needs, by a gradient or as a number, or that go where they cannot be followed."""
-    needed = {id(value) for sink in tape.backwards() for value in ancestors(sink.value)}
+    needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}
     given = {id(source) for away in _away(tape) for source in ancestors(away)}
-    return (fact for fact, value in losses(tape) if id(value) in needed or id(value) in given)
+    return tuple(fact for fact, value in losses(tape) if id(value) in needed or id(value) in given)
 
 
 def _away(tape: Tape) -> Iterator[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.tape import ModuleCall, Tape, TrainMode, Value, graph
+from gradlint.tape import ModuleCall, Tape, TrainMode, Value
 
 
 def mode_of(call: ModuleCall, modes: list[TrainMode]) -> TrainMode | None:
@@ -26,4 +26,4 @@ def calls_in_eval_mode(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode]]:
 
 def back_propagated(tape: Tape) -> dict[int, Value]:
     """Everything that some backward of a path runs through, by id."""
-    return {id(value): value for sink in tape.backwards() for value in graph(sink.value)}
+    return {id(value): value for sink in tape.backwards() for value in sink.graph}

@@ -41,6 +41,7 @@ _ELEMENTWISE = {
 _ELEMENTWISE |= {"log10", "log1p", "reciprocal", "cos", "sin", "tanh", "sigmoid", "acos", "asin", "arccos", "arcsin"}
 _ELEMENTWISE |= {"clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "true_divide", "divide", "multiply"}
 _ELEMENTWISE |= {"subtract"}
+_CHOICES = {"where", "masked_fill", "setitem"}
 _DIVISIONS = {"div", "divide", "true_divide"}
 _TO_INFINITY = {"pow", "rsqrt", "reciprocal", *_DIVISIONS}
 _NOT_A_NUMBER = {"isnan": _DIVISIONS, "isinf": {"log", "log2", "log10", *_TO_INFINITY}}
@@ -77,14 +78,15 @@ def _sides(choice: Value) -> Iterator[tuple[Value, Value, bool]]:
 
 def _parts(choice: Value) -> tuple[object, object, object]:
     """The condition of a choice, what is taken where it holds, and what is taken elsewhere."""
-    name, first, second = bare(choice.op), choice.argument(0), choice.argument(1)
+    name = bare(choice.op)
+    if name not in _CHOICES:
+        return None, None, None
+    first, second = choice.argument(0), choice.argument(1)
     if name == "where" and choice.op.startswith("torch.Tensor."):
         return second or choice.argument("condition"), first, choice.argument(2, "other")
     if name == "where":
         return first or choice.argument("condition"), second or choice.argument("input"), choice.argument(2, "other")
-    if name in ("masked_fill", "setitem") and choice.inputs:
-        return second or choice.argument("mask"), None, choice.inputs[0]
-    return None, None, None
+    return second or choice.argument("mask"), None, choice.inputs[0] if choice.inputs else None
 
 
 def _computed(side: Value) -> Iterator[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradlint.tape import Backward, Module, Optimizer, OptimizerStep, Parameter, Tape, Value, leaves
+from gradlint.tape import Backward, Module, Optimizer, OptimizerStep, Parameter, Tape, Value
 
 
 def overlap(one: Parameter, other: Parameter) -> bool:
@@ -26,7 +26,7 @@ def _is_within(module: Module, other: Module) -> bool:
 
 def reached(sink: Backward) -> list[Parameter]:
     """The parameters that a backward gives a gradient."""
-    return identities(leaves(sink.value))
+    return identities(sink.leaves)
 
 
 def identities(values: Iterable[Value]) -> list[Parameter]:

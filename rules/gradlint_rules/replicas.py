@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
-from gradlint.tape import Backward, Event, Fact, Module, OptimizerStep, Tape, ZeroGrad, leaves
+from gradlint.tape import Backward, Event, Fact, Module, OptimizerStep, Tape, ZeroGrad
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +55,7 @@ def passes(tape: Tape, replica: Module) -> Iterator[Pass]:
 
 
 def _reaches(sink: Backward, replica: Module) -> bool:
-    owners = (leaf.parameter.module for leaf in leaves(sink.value) if leaf.parameter is not None)
+    owners = (leaf.parameter.module for leaf in sink.leaves if leaf.parameter is not None)
     return any(owner is not None and owner.is_within(replica) for owner in owners)
 
 

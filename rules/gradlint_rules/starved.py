@@ -8,7 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Cut, Decision, Fact, Kind, Optimizer, OptimizerStep, Tape, Value, ZeroGrad, ancestors, leaves
+from gradlint.tape import (
+    Backward,
+    Cut,
+    Decision,
+    Fact,
+    Kind,
+    Optimizer,
+    OptimizerStep,
+    Tape,
+    Value,
+    ZeroGrad,
+    ancestors,
+)
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
@@ -123,7 +135,7 @@ def _is_always_cut(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
 def _blame(arrival: Arrival) -> _Blame:
     """What leaves this loss without gradient, by reason, in source order; nothing where it has one."""
     if not arrival.is_starved:
-        return _by_reason(_views_of_parameters(arrival.loss))
+        return _by_reason(_views_of_parameters(arrival.sink))
     terms = list(_dead(arrival.loss, _terms))
     found = [value for value in terms if is_cut(value)]
     fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH]
@@ -144,10 +156,10 @@ def _is_of_data(loss: Value) -> bool:
     return all(value.kind in (Kind.DATA, Kind.CONSTANT) and not value.assumed for value in sources)
 
 
-def _views_of_parameters(loss: Value) -> list[Value]:
+def _views_of_parameters(sink: Backward) -> list[Value]:
     """The leaves of a loss, if all are views of parameters made under `no_grad`, which require grad by themselves."""
-    found = list(leaves(loss))
-    return found if all(leaf.kind is Kind.LEAF and leaf.cut is Cut.GRAD_MODE for leaf in found) else []
+    are_views = all(leaf.kind is Kind.LEAF and leaf.cut is Cut.GRAD_MODE for leaf in sink.leaves)
+    return list(sink.leaves) if are_views else []
 
 
 def is_cut(value: Value) -> bool:

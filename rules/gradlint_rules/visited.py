@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from gradlint.tape import Backward, Optimizer, Tape, Value, above, graph, sure
+from gradlint.tape import Backward, Tape, Value, above, sure
 
 _WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
 
 
-def visited(sink: Backward) -> list[Value]:
+def visited(sink: Backward) -> Sequence[Value]:
     """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
-    values = list(graph(sink.value))
-    wanted = {id(value) for value in sink.inputs or ()} & {id(value) for value in values}
-    return above(values, wanted) if wanted else values
+    inputs = {id(value) for value in sink.inputs or ()}
+    wanted = {id(value) for value in sink.graph if id(value) in inputs} if inputs else inputs
+    return above(sink.graph, wanted) if wanted else sink.graph
 
 
-def surely_visited(sink: Backward, tape: Tape) -> list[Value]:
+def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
     """The values visited whose gradient is more than assumed of something unknown."""
-    return sure(visited(sink), _optimizers(tape))
+    return _surely_visited(tape)[id(sink)]
 
 
 @functools.lru_cache(maxsize=64)  # the paths of one entry, which several rules ask about
-def _optimizers(tape: Tape) -> tuple[Optimizer, ...]:
-    return tuple(tape.optimizers())
+def _surely_visited(tape: Tape) -> dict[int, Sequence[Value]]:
+    optimizers = tape.optimizers()
+    return {id(sink): sure(visited(sink), optimizers) for sink in tape.backwards()}
 
 
 def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:

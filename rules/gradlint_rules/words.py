@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -39,6 +40,7 @@ def maker(value: Value) -> str:
     return operation(value.op) if is_named else f"`{value.text}`"
 
 
+@functools.lru_cache(maxsize=4096)
 def bare(op: str) -> str:
     """The last word of an operation's name, the same for operators and in-place twins: `torch.Tensor.mul_` is mul."""
     return op.rpartition(".")[2].strip("_")
