@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -197,6 +198,15 @@ def test_json_in_a_file_leaves_standard_output_to_the_script(tmp_path: pathlib.P
     ran = trace(tmp_path, "--output-format", "json", "--output-file", "report.json", "train.py")
     assert ran.out.count("0x") == 6
     assert '"findings": []' in (tmp_path / "report.json").read_text()
+
+
+def test_json_on_a_file_moves_the_output_of_the_script_to_a_pipe(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, TRAIN)
+    command = [sys.executable, "-m", "gradlint", "trace", "--output-format", "json", "train.py"]
+    with (tmp_path / "report.json").open("w") as report:  # a file can seek, and the pipe that takes its place cannot
+        ran = subprocess.run(command, cwd=tmp_path, stdout=report, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert (ran.returncode, ran.stderr.count("0x")) == (0, 6), ran.stderr
+    assert json.loads((tmp_path / "report.json").read_text())["steps"] == 6
 
 
 def test_a_module_runs_as_python_m_runs_it(tmp_path: pathlib.Path) -> None:

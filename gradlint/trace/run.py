@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import io
 import os
 import pathlib
 import random
@@ -91,12 +92,22 @@ def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
         sys.stdout.flush()
         with os.fdopen(os.dup(1), "w", encoding="utf-8") as stream:
             os.dup2(2, 1)
+            _reopen_output()
             yield stream
     else:
         sys.stderr.flush()
         own = os.dup(2)  # the program may close its standard error, or put another in its place
         with os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace") as stream:
             yield stream
+
+
+def _reopen_output() -> None:
+    """Gives `sys.stdout` anew: Python asked its file at the start whether it can seek, and it is another file now."""
+    old = sys.stdout
+    if isinstance(old, io.TextIOWrapper):
+        new = open(1, "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
+        new.reconfigure(line_buffering=new.line_buffering or old.write_through)
+        sys.stdout = sys.__stdout__ = new  # type: ignore[misc]
 
 
 def _report(
