@@ -226,6 +226,11 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
         return None
     if is_length(m, left):
         return concretise(m, left, length(m, left))
+    from gradlint.interpret import estimates
+
+    end = estimates.end(m, left.symbol)
+    if end is not None:
+        return Const(end)
     if relation == "==" or (relation == "<=" and _WINDOWS.search(left.symbol.text.lower())):
         return window(m, left)
     return None

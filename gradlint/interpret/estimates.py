@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions
-from gradlint.interpret.values import Abstract, Const, Symbol, Unknown, range_length
+from gradlint.interpret.values import Abstract, Call, Const, Symbol, Unknown, range_length
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -79,3 +79,40 @@ def _take(m: Machine, stop: Unknown, number: int) -> None:
     if made is not None and stop.symbol.source is not None and made[0] in "+-" and isinstance(made[1], int) and made[2]:
         source = number - made[1] if made[0] == "+" else number + made[1]
         conditions.concretise(m, Unknown(stop.symbol.source), source)
+
+
+def runs_to(m: Machine, symbol: Symbol, size: int, call: Call) -> None:
+    """A loop runs over something for so many rounds, or to an unknown number that comes to so many."""
+    if m.loops and call.name == "for":
+        m.loops[-1].sizes[symbol] = size
+
+
+def end(m: Machine, symbol: Symbol) -> int | None:
+    """What a number comes to that a loop about it runs to: `n`, `n - 1`, `len(xs)`, `x.shape[0]`; none elsewhere."""
+    made = _operation(symbol)
+    if made is not None and symbol.source is not None and made[0] in "+-" and isinstance(made[1], int) and made[2]:
+        size = _size(m, symbol.source)
+        return None if size is None else size + made[1] if made[0] == "+" else size - made[1]
+    return _size(m, symbol)
+
+
+def _size(m: Machine, symbol: Symbol) -> int | None:
+    measured = _measured(symbol)
+    for loop in reversed(m.loops):
+        for known in (symbol, measured):
+            if known in loop.sizes:
+                return loop.sizes[known]
+    return None
+
+
+def _measured(symbol: Symbol) -> Symbol | None:
+    """What `symbol` is the length of: `len(x)`, `x.shape[0]`, `x.size(0)`."""
+    whole, key = symbol.source, symbol.key
+    match key:
+        case "len" | ("len", _):
+            return whole
+        case ("size", (Symbol(text="0"),)):
+            return whole
+        case ("item", Symbol(text="0")) if whole is not None and whole.key in ("shape", ("attribute", "shape")):
+            return whole.source
+    return None

@@ -81,6 +81,7 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
         if visit(item):
             return
     if sequence.open:
+        estimates.runs_to(m, m.symbol(sequence), max(len(rounds(m)), len(sequence.items)), call)
         for number in rounds(m)[len(sequence.items) :]:
             rest = sequence.rest or Unknown(m.symbol(sequence).derive(("rest", number), "item"))
             if visit(rest):
@@ -138,6 +139,8 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
     turns = rounds(m)
     if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int) and step and is_counted(m):
         turns = estimates.turns(m, start, stop, step)
+    if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int):
+        estimates.runs_to(m, stop.symbol, start + len(turns) * step, call)
     for round_ in turns:
         if isinstance(start, int) and isinstance(step, int):
             item: Abstract = Const(start + round_ * step)
@@ -150,7 +153,9 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
     length = tensors.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
-    for round_ in range(m.session.shown(length, m.loops[-1])) if length is not None else rounds(m):
+    turns = range(m.session.shown(length, m.loops[-1])) if length is not None else rounds(m)
+    estimates.runs_to(m, m.symbol(tensor), len(turns), call)
+    for round_ in turns:
         row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
         m.symbols[id(row.node)] = (row.node, m.symbol(tensor).derive(("row", round_), "row"))
         if visit(row):
@@ -163,6 +168,7 @@ def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None
 
     number = m.loops[-1].number if m.loops else 0
     m.session.runs_over(m, unknown.symbol)
+    estimates.runs_to(m, unknown.symbol, len(rounds(m)), call)
     for round_ in rounds(m):
         item = derived(m, unknown, "item", (number, round_), call.node, call.frame)
         if round_ == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradlint import tape
@@ -120,6 +120,7 @@ class Loop:
     over: str = ""
     node: ir.Node | None = None
     end: tape.Iteration | None = None  # of the last round
+    sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
 
     def ends(self) -> None:
         """Its last round was the last one: there was nothing more to run over."""
