@@ -108,6 +108,7 @@ class Session:
         self._is_on = False
         self.depth = 0
         self.stepping = False
+        self.cleared: list[tuple[Place, Stepper | None, list[Held]]] = []  # during the step that runs
         self.scaler_stepped = False
         self.named_at = (0, 0)
         self.in_train = self.in_apply = self.scheduling = False

@@ -84,7 +84,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
     found: dict[tuple[Key, Span], tuple[Account, Update, Backward]] = {}
     sound: set[tuple[Key, Span]] = set()
-    told: set[Span] = set()
+    told: set[Span | tuple[Key, Span]] = set()
     for account in accounts(paths):
         if account.optimizer.escapes:
             continue
@@ -93,9 +93,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         found = again | found
         sound |= {(place, at) for place in _repeated(account)} - again.keys()
     for place in sorted(found.keys() - sound):
-        if found[place][2].at not in told:
-            told.add(found[place][2].at)
-            yield _report(*found[place])
+        account, update, sink = found[place]
+        root = key(update.step), account.optimizer.at  # one clearing is missing, however many losses it is missing for
+        if not {sink.at, root} & told:
+            told |= {sink.at, root}
+            yield _report(account, update, sink)
 
 
 def _again(update: Update) -> list[Backward]:

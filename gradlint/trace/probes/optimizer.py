@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from gradlint.tape import Kind
+from gradlint.trace.counting import counted
+from gradlint.trace.frames import nearest
 from gradlint.trace.records import Held
 from gradlint.trace.session import Session, Stepper, Stop
 
@@ -167,19 +169,31 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with session.paused() as pause:
                 if closure is not None and args:
-                    args = (pause.lifted(closure), *args[1:])
+                    args = (_recorded(session, pause.lifted(closure)), *args[1:])
                 elif closure is not None:
-                    kwargs["closure"] = pause.lifted(closure)
+                    kwargs["closure"] = _recorded(session, pause.lifted(closure))
                 out = original(self, *args, **kwargs)
         finally:
             session.stepping = False
         session.guarded(_after, session, self, closure is not None)
+        session.guarded(_tell_cleared, session)
         if session.limit is not None and session.step >= session.limit and session.scaler is None:
             raise Stop(0)
         return out
 
     step.gradlint = True  # type: ignore[attr-defined]
     return step
+
+
+def _recorded(session: Session, closure: Callable[..., Any]) -> Callable[..., Any]:
+    """The closure of a step: what the step cleared before it calls the closure again had been of use to the step."""
+
+    @functools.wraps(closure)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        session.guarded(_tell_cleared, session, True)
+        return closure(*args, **kwargs)
+
+    return call
 
 
 def _before(session: Session, optimizer: Any) -> None:
@@ -226,9 +240,9 @@ def _after(session: Session, optimizer: Any, closure: bool) -> None:
 def _zero(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if session.quiet or session.depth:
+        if session.quiet or (session.depth and not session.stepping):
             return original(self, *args, **kwargs)
-        session.guarded(_cleared, session, self)
+        session.guarded(_cleared_optimizer, session, self)
         with session.paused():
             return original(self, *args, **kwargs)
 
@@ -237,7 +251,7 @@ def _zero(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _zero_module(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if session.quiet or session.depth:
+        if session.quiet or (session.depth and not session.stepping):
             return original(self, *args, **kwargs)
         session.guarded(_cleared_module, session, self)
         with session.paused():
@@ -246,9 +260,24 @@ def _zero_module(session: Session, original: Callable[..., Any]) -> Callable[...
     return zero_grad
 
 
-def _cleared(session: Session, optimizer: Any) -> None:
-    session.happened("zero", stepper=held(session, optimizer), held=[])
+def _cleared_optimizer(session: Session, optimizer: Any) -> None:
+    _cleared(session, held(session, optimizer), [])
 
 
 def _cleared_module(session: Session, module: torch.nn.Module) -> None:
-    session.happened("zero", stepper=None, held=[session.memory.held(parameter) for parameter in module.parameters()])
+    _cleared(session, None, [session.memory.held(parameter) for parameter in module.parameters()])
+
+
+def _cleared(session: Session, stepper: Stepper | None, parameters: list[Held]) -> None:
+    session.cleared.append((counted(nearest()), stepper, parameters))
+    if not session.depth:  # the program cleared it, or a closure of its
+        _tell_cleared(session)
+
+
+def _tell_cleared(session: Session, read: bool = False) -> None:
+    """Write down what was cleared; inside a step it was kept back until the step is over, or asks for new gradients."""
+    for place, stepper, parameters in session.cleared:
+        if read:
+            session.note("clip", place, held=stepper.held if stepper else parameters, reads=True, exhausted=False)
+        session.note("zero", place, stepper=stepper, held=parameters)
+    session.cleared.clear()
