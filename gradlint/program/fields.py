@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 
 from gradlint.dataclass import dataclass
+from gradlint.program.blocks import statements
 
 _FILLING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
 Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -24,55 +26,60 @@ class Elsewhere:
 
 def elsewhere(entry: str, methods: Iterable[Method]) -> Elsewhere:
     """What the methods do that `entry` does not lead to; `__init__` was run before it."""
-    by_name: dict[str, list[Method]] = {}
+    by_name: dict[str, list[_Deeds]] = {}
     for method in methods:
-        by_name.setdefault(getattr(method, "name", ""), []).append(method)
+        by_name.setdefault(getattr(method, "name", ""), []).append(_deeds(method))
     pending, reached = [entry], {entry, "__init__"}
     for name in pending:
-        for method in by_name.get(name, []):
-            found = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)} & by_name.keys()
+        for deeds in by_name.get(name, []):
+            found = deeds.attributes & by_name.keys()
             pending.extend(sorted(found - reached))
             reached |= found
-    others = [method for name, found in by_name.items() if name not in reached for method in found]
+    others = [deeds for name, found in by_name.items() if name not in reached for deeds in found]
     return Elsewhere(
-        frozenset(name for method in others for name in _written(method)),
-        frozenset(name for method in others for name in _stepped(method)),
+        frozenset(name for deeds in others for name in deeds.written),
+        frozenset(name for deeds in others for name in deeds.stepped),
     )
 
 
-def _own(method: Method) -> str:
+@dataclass(frozen=True, slots=True)
+class _Deeds:
+    """The attributes that a method speaks of, and those of its object that it writes or calls the `step` of."""
+
+    attributes: frozenset[str]
+    written: frozenset[str]
+    stepped: frozenset[str]
+
+
+@functools.lru_cache(maxsize=256)  # the methods of a class, each of which may be entered
+def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
-    return parameters[0].arg if parameters else ""
-
-
-def _stepped(method: Method) -> Iterator[str]:
-    """The attributes of its object that a method calls the `step` of."""
-    own = _own(method)
+    own = parameters[0].arg if parameters else ""
+    attributes, written, stepped = set(), set(), set()
     for node in ast.walk(method):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step":
-            target = node.func.value
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == own:
-                yield target.attr
-
-
-def _written(method: Method) -> Iterator[str]:
-    """The attributes of its object that a method assigns, or puts something into."""
-    own = _own(method)
-    for node in ast.walk(method):
-        target: ast.AST = node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLING:
-            target = node.func.value
+        if isinstance(node, ast.Attribute):
+            attributes.add(node.attr)
+            if isinstance(node.ctx, ast.Store | ast.Del):
+                written.add(_of_own(node, own))
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            target = node.value
-        elif not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)):
-            continue
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == own:
-            yield target.attr
+            written.add(_of_own(node.value, own))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "step":
+                stepped.add(_of_own(node.func.value, own))
+            elif node.func.attr in _FILLING:
+                written.add(_of_own(node.func.value, own))
+    return _Deeds(frozenset(attributes), frozenset(written - {""}), frozenset(stepped - {""}))
+
+
+def _of_own(target: ast.expr, own: str) -> str:
+    """The name of an attribute of the method's object; "" where the target is none."""
+    is_own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == own
+    return target.attr if is_own and isinstance(target, ast.Attribute) else ""
 
 
 def relatives(name: str, tree: ast.Module) -> list[ast.ClassDef]:
     """The classes of a file that inherit from the one of this name, and what else these inherit from there."""
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = _classes(tree)
     below: set[str] = {name}
     while more := {other for other, node in classes.items() if other not in below and below & set(_bases(node))}:
         below |= more
@@ -80,6 +87,11 @@ def relatives(name: str, tree: ast.Module) -> list[ast.ClassDef]:
     for other in pending:
         pending.extend(base for base in _bases(classes[other]) if base in classes and base not in pending)
     return [classes[other] for other in pending if other in classes]
+
+
+@functools.lru_cache(maxsize=16)
+def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    return {node.name: node for node in statements(tree) if isinstance(node, ast.ClassDef)}
 
 
 def _bases(node: ast.ClassDef) -> Iterator[str]:

@@ -26,6 +26,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import registries
+from gradlint.program.blocks import statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +63,6 @@ LIBRARIES = frozenset(
         "copy",
     ]
 )
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements stand in a node
 _OF_ITSELF = frozenset(["__name__", "__file__"])  # bound in every module from the beginning
 _KEPT = (Function, Class, Lib, Package, Const, Builtin)
 MOST_NEIGHBOURS = 40  # files of one folder that are looked through for what they register
@@ -98,16 +98,13 @@ class Source:
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """What a file imports, wherever in it: modules, each with the level that it is relative to."""
-    pending: list[ast.AST] = [tree]
-    while pending:
-        match pending.pop():
+    for node in statements(tree):
+        match node:
             case ast.Import(names=names):
                 yield from ((name.name, 0) for name in names)
             case ast.ImportFrom(module=module, names=names, level=level):
                 yield module or "", level
                 yield from ((f"{module or ''}.{name.name}".lstrip("."), level) for name in names)
-            case node:
-                pending += (part for block in _BLOCKS for part in getattr(node, block, ()))
 
 
 def _is_filled(value: Abstract) -> bool:
@@ -160,7 +157,7 @@ class Program:
         self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
         self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
         self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
-        self.starred: dict[Path, tuple[Frame, ...]] = {}
+        self.starred: dict[str, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
 
     def source(self, path: Path) -> Source | None:
@@ -237,9 +234,8 @@ class Program:
 
     def _starred(self, frame: Frame) -> tuple[Frame, ...]:
         """The modules whose names `from … import *` brings into one, directly or through another, in their order."""
-        path = Path(frame.code.path)
-        if path not in self.starred:
-            found = {path: frame}
+        if frame.code.path not in self.starred:
+            found = {Path(frame.code.path): frame}
             pending = [(frame, star) for star in reversed(frame.source.stars)] if frame.source is not None else []
             while pending:
                 importer, star = pending.pop()
@@ -248,8 +244,8 @@ class Program:
                 if scope is not None and scope.source is not None and target is not None:
                     found[target] = scope
                     pending += [(scope, inner) for inner in reversed(scope.source.stars)]
-            self.starred[path] = tuple(found.values())[1:]
-        return self.starred[path]
+            self.starred[frame.code.path] = tuple(found.values())[1:]
+        return self.starred[frame.code.path]
 
     def _fill(self, m: Machine, frame: Frame, name: str) -> None:
         """Runs what registers something in the container `name` of a module, there and in the files that import it."""
