@@ -120,16 +120,27 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
 
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
-    if function.data and function.origin is None and function.type != "module" and not _is_made(function.symbol):
+    if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):
         return Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
     function.data = False
     return call_unknown(m, function.symbol, call)
 
 
-def _is_made(symbol: Symbol) -> bool:
+def _is_made(m: Machine, symbol: Symbol) -> bool:
     """Whether what is called may be a module although it came with data, loaded or looked up: no method of data."""
     key = symbol.key
-    return not (isinstance(key, tuple) and key[:1] == ("attribute",))
+    if not (isinstance(key, tuple) and key[:1] == ("attribute",)):
+        return True
+    return _is_loaded(m, symbol) and not any(hasattr(kind, key[1]) for kind in (dict, list, str))
+
+
+def _is_loaded(m: Machine, symbol: Symbol) -> bool:
+    """Whether it was unpickled, or taken out of what was: a whole model can be, whose methods compute."""
+    loaded: set[Symbol] = m.state.get("loaded", set())
+    inner: Symbol | None = symbol
+    while inner is not None and inner not in loaded:
+        inner = inner.source
+    return inner is not None
 
 
 def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:

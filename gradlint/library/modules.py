@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.iteration import iterates
-from gradlint.interpret.registry import alias, attribute, fallback, function, method, typed
+from gradlint.interpret.registry import alias, attribute, canonical, fallback, function, method, typed
 from gradlint.interpret.statements import name_value
 from gradlint.interpret.values import (
     NONE,
@@ -295,8 +295,15 @@ def named_parameters(
             yield full, unknown_parameters(m, part, call)
         else:
             yield from named_parameters(m, part, call, f"{full}.", seen)
-    if isinstance(value, Instance) and value.cls.has_unknown_base:
+    if isinstance(value, Instance) and (value.cls.has_unknown_base or _is_kind_of_layer(value)):
         yield f"{prefix}*", unknown_parameters(m, Unknown(m.symbol(value)), call)
+
+
+def _is_kind_of_layer(module: Instance) -> bool:
+    """Whether its class is derived from a layer of torch that has parameters, which are not told one by one."""
+    bases = [canonical(base) for base in module.cls.libraries()]
+    layers = [base for base in bases if base.startswith("torch.nn.") and base not in (MODULE, *CONTAINERS)]
+    return any(effect is None or effect.has_parameters for effect in map(layer, layers))
 
 
 def unknown_parameters(m: Machine, unknown: Unknown, call: Call) -> Tensor:

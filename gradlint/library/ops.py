@@ -838,7 +838,9 @@ def einsum(m: Machine, call: Call) -> Abstract:
 
 @function("torch.load", "torch.hub.load")
 def loaded(m: Machine, call: Call) -> Abstract:
-    return m.unknown(call.frame.text(call.node), data=call.name == "torch.load")
+    found = m.unknown(call.frame.text(call.node), data=call.name == "torch.load")
+    m.state.setdefault("loaded", set()).add(found.symbol)
+    return found
 
 
 @function(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import attribute, fallback, hears, is_a, method, typed
 from gradlint.interpret.values import (
     NONE,
@@ -94,6 +95,8 @@ def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call
             and isinstance(item.items[0], Const)
         ):
             item = item.items[1]
+        if isinstance(item, Sequence) and item.kind == "generator":  # torch takes no generators inside a list
+            raise Raised(Object("builtins.TypeError", at := call.frame.span(call.node)), at)
         complete = _collect(m, item, found, call, depth + 1) and complete
     if isinstance(params, Sequence) and params.open:
         complete = False

@@ -64,7 +64,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Decision, DType, Tape, Value, graph
+from gradlint.tape import Backward, Decision, DType, Kind, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -217,13 +217,18 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
     above, pending = {id(mean)}, [mean]
     for value in pending:
         for user in users.get(id(value), []):
-            others = [source for source in user.inputs if source.requires_grad and id(source) not in above]
+            others = [source for source in user.inputs if id(source) not in above and _is_learned(source)]
             if others and bare(user.op) in ("mul", "multiply", *_RATIOS):
                 return True
             if id(user) not in above:
                 above.add(id(user))
                 pending.append(user)
     return False
+
+
+def _is_learned(value: Value) -> bool:
+    """Whether it comes from parameters: a coefficient that is merely unknown (`self.weight * loss`) does not."""
+    return any(source.is_leaf and source.kind is not Kind.UNKNOWN for source in graph(value))
 
 
 def _report(sink: Backward, value: Value, mask: Value, severity: Severity) -> Report:
