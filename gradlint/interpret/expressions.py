@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ _SPECIAL = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__", "//": "__floordiv__",
     "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__",
 }  # fmt: skip
+_WIDTH = re.compile(r"[0-9]{4}|\*")
 _PLAIN = ("number", "bool", "str", "array", "object", "module")
 MOST_PARTS = 200  # of a tuple that is a key, with all that is in it
 MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
@@ -137,6 +139,9 @@ def binary_node(m: Machine, node: ir.Binary, frame: Frame) -> Abstract:
 def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """`left op right`."""
     left, right = _counted(m, _concrete(m, left), right), _counted(m, _concrete(m, right), left)
+    if op == "%" and isinstance(left, Const) and isinstance(left.value, str | bytes):
+        text = _filled(left.value, right)
+        return m.unknown(frame.text(node), data=True, type="str") if text is None else Const(text)
     if isinstance(left, Const) and isinstance(right, Const):
         return _constants(op, left.value, right.value, m, node, frame)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -175,9 +180,21 @@ def _is_below(value: Any, limit: float) -> bool:
     return isinstance(value, int | float) and abs(value) < limit
 
 
+def _filled(template: str | bytes, values: Abstract) -> str | None:
+    """A template filled with constants, `"layer%d" % i`; none where something is unknown, or a width is large."""
+    items = values.items if isinstance(values, Sequence) else [values]
+    given = [item.value for item in items if isinstance(item, Const)]
+    if isinstance(template, bytes) or not is_small(template, *given) or _WIDTH.search(template):
+        return None
+    try:
+        return template % tuple(given)
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
 def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame: Frame) -> Abstract:
     kind = "str" if isinstance(left, str) else "number"
-    if (isinstance(left, str | bytes) and op in ("%", "*")) or not is_small(left, right):
+    if (isinstance(left, str | bytes) and op == "*") or not is_small(left, right):
         return m.unknown(frame.text(node), data=True, type="str")
     if op == "**" and not (_is_below(right, 64) and _is_below(left, MAX_CONSTANT)):
         return m.unknown(frame.text(node), data=True, type=kind)

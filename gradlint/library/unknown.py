@@ -10,7 +10,8 @@ from gradlint.interpret.attributes import of_tensor
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Tensor, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
+from gradlint.ir import nodes as ir
 from gradlint.library import roles
 from gradlint.library.devices import place
 from gradlint.library.effects import lookup
@@ -111,7 +112,8 @@ def backward(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`loss.backward()`; with an argument, an engine's or accelerator's `backward(loss)`."""
     from gradlint.library import autograd
 
-    if call.args and unknown.symbol not in m.tensors and not _is_made_of_tensors(m, unknown):
+    is_engine = bool(call.args) and unknown.symbol not in m.tensors
+    if is_engine and not _is_made_of_tensors(m, unknown) and not _is_made_for(call):
         return autograd.backward(m, call.args[0], call)
     tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
     return m.call(m.attribute(tensor, "backward", call), call)
@@ -122,6 +124,15 @@ def _is_made_of_tensors(m: Machine, unknown: Unknown) -> bool:
     made = m.nodes.get(unknown.symbol)
     own = (Kind.PARAMETER, Kind.UNKNOWN)
     return made is not None and made.op == "call" and any(source.kind not in own for source in made.inputs)
+
+
+def _is_made_for(call: Call) -> bool:
+    """Whether a tensor of numbers is made where it is given, `y.backward(torch.ones(2))`: a gradient, and no loss."""
+    given = call.args[0]
+    if not isinstance(given, Tensor) or not isinstance(call.node, ir.Call) or not call.node.args:
+        return False
+    leaves = (value for value in tape.ancestors(given.node) if value.is_leaf)
+    return isinstance(call.node.args[0], ir.Call) and all(leaf.kind is Kind.CONSTANT for leaf in leaves)
 
 
 def _same(name: str) -> None:
@@ -187,7 +198,19 @@ def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
         return tensor
     if wanted is False:
         freeze(m, unknown, call)
+    else:
+        thaw(m, unknown.symbol)
     return unknown
+
+
+def thaw(m: Machine, symbol: Symbol) -> None:
+    """What was frozen of an unknown module and of all that it is a part of: something there is trained again."""
+    part: Symbol | None = symbol
+    while part is not None:
+        own = m.leaves.get(part)
+        if own is not None and own.cut is tape.Cut.FROZEN:
+            own.requires_grad, own.cut, own.cut_at, own.cut_stack = True, None, None, ()
+        part = part.source or (part.twin.source if part.twin is not None else None)  # `model.get_submodule(name)`
 
 
 def freeze(m: Machine, unknown: Unknown, call: Call) -> None:

@@ -101,6 +101,7 @@ class _Unused:
     fact: Fact
     loss: Value
     sink: Backward
+    sinks: tuple[Backward, ...]  # all of the same round
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -136,9 +137,9 @@ def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
         if fact.detail and not is_scalar(value, given):
             continue
         training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
-        beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
-        if fact.at not in needed and training is not False and beside is not None and _steps_after(tape, beside):
-            found.append(_Unused(fact, value, beside))
+        beside = tuple(sink for sink in sinks if sink.iteration == fact.iteration)
+        if fact.at not in needed and training is not False and beside and _steps_after(tape, beside[0]):
+            found.append(_Unused(fact, value, beside[0], beside))
     for unused in found:
         inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)
         if not inner:
@@ -178,13 +179,13 @@ def _is_forgotten(unused: _Unused) -> bool:
         return False
     if unused.fact.order < unused.sink.order and unused.sink.value.name == name:
         return unused.sink.value is not unused.loss
-    return not _measures(unused.loss, unused.sink.value)
+    return not _measures(unused.loss, [sink.value for sink in unused.sinks])
 
 
-def _measures(loss: Value, other: Value) -> bool:
-    """Whether all that `loss` is computed from is what `other` is computed from without parameters in between."""
-    direct = {id(value) for value in _without_parameters(other)}
-    shared = {id(value) for value in graph(other)}
+def _measures(loss: Value, others: Sequence[Value]) -> bool:
+    """Whether all that `loss` is computed from is what the others are computed from without parameters in between."""
+    direct = {id(value) for other in others for value in _without_parameters(other)}
+    shared = {id(value) for other in others for value in graph(other)}
     frontier: list[Value] = []
     seen, pending = {id(loss)}, [loss]
     for value in pending:

@@ -144,9 +144,13 @@ def setattr_(m: Machine, call: Call) -> Abstract:
     """`setattr(x, name, value)`."""
     from gradlint.interpret.statements import set_attribute
 
-    name = call.constant(1, "name")
-    if len(call.args) == 3 and isinstance(name, str):
-        set_attribute(m, call.args[0], name, call.args[2], call.node, call.frame)
+    if len(call.args) != 3:
+        return NONE
+    owner, name, value = call.args
+    if isinstance(name, Const) and isinstance(name.value, str):
+        set_attribute(m, owner, name.value, value, call.node, call.frame)
+    elif isinstance(owner, Instance):  # a name that nothing else has: modules and parameters are registered by any
+        set_attribute(m, owner, f"<{text(call)} {len(owner.attrs)}>", value, call.node, call.frame)
     return NONE
 
 
