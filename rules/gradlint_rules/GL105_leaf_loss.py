@@ -50,6 +50,8 @@ assert model.weight.grad.abs().sum() > 0
 - Inputs that are optimised on purpose: adversarial examples, inversion, a gradient penalty. Their leaf is held by an
   optimizer, its gradient is asked for or read, or the loss reaches parameters as well.
 - `loss.requires_grad_(True)` on a loss that carries a gradient, which does nothing.
+- Leaves that are handed to code out of view, which can make an optimizer of them, and inputs of a function that is
+  differentiated where nothing steps or clears: a test or a measurement.
 - `torch.tensor(0.0, requires_grad=True)` as the loss of an empty batch: there is nothing to learn from.
 
 ## Limits
@@ -63,7 +65,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Cut, Kind, Tape, Value, ancestors
+from gradlint.tape import Clip, Cut, Kind, ModuleCall, OptimizerStep, Tape, Value, ZeroGrad, ancestors
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import is_cut, is_meant, place
 from gradlint_rules.uncut import as_it_is, uncut, unsafe
@@ -130,7 +132,24 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
     """Whether the program is after the gradient of this leaf, or of what was computed from it (in a step of MAML)."""
     if any(wanted.requires_grad and leaf in ancestors(wanted) for wanted in arrival.sink.inputs or ()):
         return True
-    return any(held is leaf for optimizer in arrival.tape.optimizers() for held in optimizer.parameters)
+    if arrival.sink.sink == "autograd.grad":  # what is asked for is something else: this raises, or gives None
+        return True
+    if leaf is not arrival.loss and not any(
+        isinstance(event, OptimizerStep | ZeroGrad) for event in arrival.tape.events
+    ):
+        return True
+    held = (value for optimizer in arrival.tape.optimizers() for value in optimizer.parameters)
+    return any(value is leaf for value in held) or _is_handed_on(leaf, arrival)
+
+
+def _is_handed_on(leaf: Value, arrival: Arrival) -> bool:
+    """Whether code out of view gets the leaf for something else than this loss: to make an optimizer, as it may be."""
+    calls = (event.result for event in arrival.tape.events if isinstance(event, ModuleCall))
+    graph = arrival.sink.graph
+    return any(
+        made is not None and any(source is leaf for source in made.inputs) and all(made is not value for value in graph)
+        for made in calls
+    )
 
 
 def _read(paths: Sequence[Tape]) -> set[Span]:

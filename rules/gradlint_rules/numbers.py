@@ -46,6 +46,8 @@ _RELU = {"relu", "ReLU", "relu6", "ReLU6"}
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
 _PURE = {"add", "sub", "mul", "div", "pow", "clamp", "gt", "ge", "lt", "le", "eq", "ne", "exp", "log", "cos", "sin"}
 _PURE |= {"isnan", "isfinite", "isinf", "reciprocal", "rsqrt", *_KEEPS_ZERO}
+_QUOTIENTS = {"div", "divide", "true_divide"}
+_SMALL = 1e-2  # what is added against a zero
 _DEPTH = 8
 
 
@@ -192,7 +194,15 @@ def _can_be_zero(base: Value) -> bool:
     found = origin(base, selected=False)
     if found.kind in (Kind.PARAMETER, Kind.LEAF, Kind.CONSTANT):
         return False
-    return not is_positive(base) and not passes_relu(base)
+    return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
+
+
+def _is_kept_from_zero(value: Value) -> bool:
+    """Whether a small number is added, `(x - y + 1e-10) ** 2`, or a number is divided: it has no zero of its own."""
+    given = [given for _, given in value.arguments if isinstance(given, int | float) and given != 0]
+    if bare(value.op) in ("add", "sub"):
+        return any(abs(number) <= _SMALL for number in given)
+    return bare(value.op) in _QUOTIENTS and value.argument(0) in given
 
 
 def _is_expanded_square(value: Value) -> bool:
