@@ -15,20 +15,35 @@ if TYPE_CHECKING:
 MAX_DEPTH = 6  # how deep containers and objects are searched
 
 
-def report(m: Machine, loop: Loop) -> None:
-    """At the end of a loop that back-propagates: writes down each value that still holds several rounds' graphs."""
+def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
+    """At the end of a loop that back-propagates: writes down each value that still holds several rounds' graphs.
+
+    What the scopes hold is searched, and the `owners`: the objects that a framework's loop runs.
+    """
     if loop.round < 2 or not _trains(m, loop):
         return
     holders: dict[int, tuple[Value, Span, str]] = {}
     seen: set[int] = set()
-    for frame in m.frames:
-        for value in frame.locals.values():
-            _search(m, loop, value, holders, seen, 0)
+    for value in (*owners, *(value for frame in m.frames for value in frame.locals.values())):
+        _search(m, loop, value, holders, seen, 0)
     sure = _sure(m) if holders else frozenset()
     for node, at, how in holders.values():
         if how == "sum" and len(_rounds(loop, node, sure)) < loop.round:
             continue
         m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
+
+
+def holds_graph(m: Machine, owner: Abstract) -> bool:
+    """Whether an object, or a container in it, holds something that was computed with gradient."""
+    pending, seen = [(owner, 0)], {id(owner)}
+    for value, depth in pending:
+        if any(node.records and not node.assumed for node in _nodes(m, value, MAX_DEPTH)):
+            return True
+        for inner in _inside(value) if depth < MAX_DEPTH else ():
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                pending.append((inner, depth + 1))
+    return False
 
 
 def _sure(m: Machine) -> frozenset[int]:

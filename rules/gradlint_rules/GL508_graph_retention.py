@@ -4,7 +4,8 @@ A value with gradient is kept beyond its iteration, and its graph with it: memor
 
 ## What it does
 Reports the accumulation, `total += loss`, `losses.append(loss)`, a replay buffer of outputs, a state carried along
-with `retain_graph=True`, where the kept value still has its graph.
+with `retain_graph=True`, where the kept value still has its graph; in Lightning's `training_step` and a Trainer's
+`compute_loss`, what their objects keep from one batch to the next.
 
 ## Why it matters
 A tensor keeps the graph it came from, and the graph keeps activations and outputs. A running total of losses holds

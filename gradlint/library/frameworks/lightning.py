@@ -38,6 +38,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.library.frameworks import rounds
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -138,25 +139,18 @@ class _Fit:
 
     def epoch(self, written: Function) -> None:
         """A loop over batches."""
-        m = self.m
-        symbol = m.symbol(self.module)
-        with m.loop("data", m.session.batches) as loop:
-            m.session.counted(m, self.settings.window)
-            for number in range(loop.rounds):
-                loop.round = number
-                is_last = number == loop.rounds - 1
-                _tell_trainer(m, self.module, loop.rounds, is_last, self.call)
-                batch = Unknown(symbol.derive(("batch", number), "batch"), data=True)
-                self._iteration(loop, begins=True)
-                self._batch(batch, number, _turns(written, self.optimizers) if self.automatic else [None], is_last)
-                loop.end = self._iteration(loop, begins=False)
-            loop.ends()
+        symbol = self.m.symbol(self.module)
+        turns: list[int | None] = _turns(written, self.optimizers) if self.automatic else [None]
 
-    def _iteration(self, loop: Loop, *, begins: bool) -> tape.Iteration:
-        at = self.place.frame.span(self.place.node)
-        event = tape.Iteration(at=at, loop=loop.number, round=loop.round, begins=begins, over="data")
-        self.m.emit(event)
-        return event
+        def batch(loop: Loop) -> None:
+            if not loop.round:
+                self.m.session.counted(self.m, self.settings.window)
+            is_last = loop.round == loop.rounds - 1
+            _tell_trainer(self.m, self.module, loop.rounds, is_last, self.call)
+            data = Unknown(symbol.derive(("batch", loop.round), "batch"), data=True)
+            self._batch(data, loop.round, turns, is_last)
+
+        rounds.run(self.m, self.place, self.m.session.batches, self.module, batch)
 
     def _batch(self, batch: Abstract, number: int, turns: list[int | None], is_last: bool) -> None:
         m, module, call, place, window = self.m, self.module, self.call, self.place, self.settings.window
@@ -170,11 +164,11 @@ class _Fit:
         _run_hook(m, module, "on_train_batch_end", call, m.unknown("outputs", data=True), batch, Const(number))
 
 
-def _tell_trainer(m: Machine, module: Instance, rounds: int, is_last: bool, call: Call) -> None:
+def _tell_trainer(m: Machine, module: Instance, count: int, is_last: bool, call: Call) -> None:
     """What `self.trainer` says of the loop: how many batches it has, and whether this one is the last."""
     trainer = m.attribute(module, "trainer", call)
     if isinstance(trainer, Unknown):
-        said = {"is_last_batch": Const(is_last), "num_training_batches": Const(rounds)}
+        said = {"is_last_batch": Const(is_last), "num_training_batches": Const(count)}
         m.overrides |= {(trainer.symbol, f"attribute:{name}"): value for name, value in said.items()}
 
 

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import kept, tensors
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import alias, attribute, canonical, enters, fallback, hears, is_a, method, parent
+from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
     NONE,
     TRUE,
@@ -22,12 +23,13 @@ from gradlint.interpret.values import (
     Symbol,
     Unknown,
 )  # fmt: skip
+from gradlint.library.frameworks import rounds
 from gradlint.library.frameworks.accelerate import ACCELERATOR
 from gradlint.library.frameworks.lightning import function_of, sink_call
 from gradlint.library.ops import dtype_of
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.machine import Loop, Machine
 
 TRAINER = "transformers.Trainer"
 alias("transformers.trainer.Trainer", TRAINER)
@@ -79,11 +81,7 @@ def enter(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call
     """`compute_loss` or `training_step` of a Trainer that nothing in sight runs."""
     if name not in ("compute_loss", "training_step") or not _is_trainer(trainer):
         return False
-    model, inputs = m.attribute(trainer, "model", call), m.unknown("inputs", data=True)
-    if name == "training_step":
-        m.invoke(called, [model, inputs], call)
-    else:
-        compute(m, called, model, inputs, call)
+    _run(m, trainer, name, called, call)
     return True
 
 
@@ -103,17 +101,31 @@ def compute(m: Machine, called: Abstract, model: Abstract, inputs: Abstract, cal
     autograd.backward(m, loss, sink_call("compute_loss", written), "compute_loss", by_framework=True)
 
 
+def _run(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call) -> None:
+    """Some batches of `compute_loss` or `training_step`."""
+    written = function_of(called)
+    if written is None:
+        return
+
+    def batch(loop: Loop) -> None:
+        if loop.round and not kept.holds_graph(m, trainer):  # steps are long, and another would show the same
+            return
+        model, inputs = m.attribute(trainer, "model", call), m.unknown("inputs", data=True)
+        if name == "training_step":
+            m.invoke(called, [model, inputs], call)
+        else:
+            compute(m, called, model, inputs, call)
+
+    rounds.run(m, sink_call(name, written), ROUNDS, trainer, batch)
+
+
 @method(TRAINER, "train")
 def train(m: Machine, trainer: Instance | Object, call: Call) -> Abstract:
-    """`trainer.train()`: one batch."""
+    """`trainer.train()`: some batches."""
     if isinstance(trainer, Instance):
-        model, inputs = m.attribute(trainer, "model", call), m.unknown("inputs", data=True)
-        step = m.session.member_of(trainer.cls, "training_step")
-        loss = m.session.member_of(trainer.cls, "compute_loss")
-        if step is not None:
-            m.invoke(m.attribute(trainer, "training_step", call), [model, inputs], call)
-        elif loss is not None:
-            compute(m, m.attribute(trainer, "compute_loss", call), model, inputs, call)
+        own = [name for name in ("training_step", "compute_loss") if m.session.member_of(trainer.cls, name) is not None]
+        for name in own[:1]:
+            _run(m, trainer, name, m.attribute(trainer, name, call), call)
     return m.unknown("metrics", data=True)
 
 
