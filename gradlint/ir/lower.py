@@ -281,6 +281,8 @@ class _Lowering:
         return ir.Jump(_at(node), "continue")
 
     def _Assert(self, node: ast.Assert) -> ir.Node:
+        if isinstance(node.test, ast.Constant) and not node.test.value:  # assert False, "not reached"
+            return ir.Raise(_at(node), ir.Name(_at(node), "AssertionError"))
         return ir.Assert(_at(node), self.expression(node.test))
 
     def _Import(self, node: ast.Import) -> list[ir.Node]:

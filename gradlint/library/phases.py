@@ -21,12 +21,22 @@ def tell_mode(m: Machine, module: Instance | Object, training: bool | None, call
     """The events of a change of mode: of the module, and of the modules that it wraps without being their parent."""
     matters = differs(module)
     told: list[tape.Module] = []
-    for _, part in modules(module):
-        own = part.module if isinstance(part, Instance | Object) else None
+    for own in _within(m, module):
         if own is not None and not any(own.is_within(other) for other in told):
             told.append(own)
             at, text = call.frame.span(call.node), call.frame.text(call.node)
             m.emit(tape.TrainMode(at=at, module=own, training=training, matters=matters, text=text))
+
+
+def _within(m: Machine, module: Instance | Object) -> Iterator[tape.Module | None]:
+    """A module and those in it, also what is out of view there and was used already."""
+    for _, part in modules(module):
+        if isinstance(part, Instance | Object):
+            yield part.module
+        for _, inner in parts(part):
+            own = m.leaves.get(inner.symbol) if isinstance(inner, Unknown) else None
+            if own is not None and own.parameter is not None:
+                yield own.parameter.module
 
 
 def differs(module: Abstract) -> bool:

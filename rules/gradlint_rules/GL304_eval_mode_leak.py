@@ -67,7 +67,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Module, ModuleCall, Tape, TrainMode
-from gradlint_rules.evaluated import back_propagated, mode_of
+from gradlint_rules.evaluated import mode_of
 from gradlint_rules.held import reached
 from gradlint_rules.order import called_name, nested, receiver, whole_call
 from gradlint_rules.uncut import unsafe
@@ -95,34 +95,43 @@ def _report(mode: TrainMode, sink: Backward) -> Report:
 
 
 def _leaks(tape: Tape) -> Iterator[tuple[TrainMode, Backward]]:
-    trained = back_propagated(tape)
+    needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}  # for training, frozen or not
     modes: list[TrainMode] = []
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
-    used: list[tuple[ModuleCall, TrainMode]] = []  # what the next backward can run through
+    used: list[tuple[ModuleCall, TrainMode | None]] = []  # what the next backward can run through
+    meant: dict[int, bool] = {}  # by the id of a module: whether it is trained in eval mode from the first step on
     for event in tape.events:
         if isinstance(event, TrainMode):
             modes.append(event)
         elif isinstance(event, ModuleCall):
             mode = mode_of(event, modes)
-            if mode is not None and mode.training is False and mode.matters:
-                used.append((event, mode))
-                if id(event.result) not in trained:
-                    evaluated.add(id(mode))
+            used.append((event, mode))
+            if _is_eval(mode) and id(event.result) not in needed:
+                evaluated.add(id(mode))
         elif isinstance(event, Backward) and event.sink == "backward":
-            yield from ((mode, event) for mode in _behind(event, used) if id(mode) in evaluated)
+            for call, mode in _behind(event, used):
+                is_left = mode is not None and id(mode) in evaluated and _is_in_loop_of(mode, event)
+                if not meant.setdefault(id(call.module), _is_eval(mode) and not is_left) and mode and is_left:
+                    yield mode, event
             used = []
 
 
-def _behind(sink: Backward, used: Sequence[tuple[ModuleCall, TrainMode]]) -> Iterator[TrainMode]:
-    """The changes to eval mode, in a loop around this backward, of modules that it trains."""
-    inside = [(call, mode) for call, mode in used if _is_in_loop_of(mode, sink)]
-    if not inside:
+def _is_eval(mode: TrainMode | None) -> bool:
+    return mode is not None and mode.training is False and mode.matters
+
+
+def _behind(
+    sink: Backward, used: Sequence[tuple[ModuleCall, TrainMode | None]]
+) -> Iterator[tuple[ModuleCall, TrainMode | None]]:
+    """The calls that a backward runs through, of modules that it trains, each with the last change of their mode."""
+    if not any(_is_eval(mode) for _, mode in used):
         return
     run_through = {id(value) for value in sink.graph}
     owners = [parameter.module for parameter in reached(sink) if parameter.module is not None]
-    for call, mode in inside:
-        if id(call.result) in run_through and any(_is_part(owner, mode.module) for owner in owners):
-            yield mode
+    for call, mode in used:
+        trained = mode is None or any(_is_part(owner, mode.module) for owner in owners)
+        if id(call.result) in run_through and trained:
+            yield call, mode
 
 
 def _is_in_loop_of(mode: TrainMode, sink: Backward) -> bool:
