@@ -129,7 +129,8 @@ def _ranked(rank: int) -> dict[str, Sample]:
     """The layers that exist for one, two and three dimensions."""
     shape, channels = [2, 3, *[4] * rank], (3, 2, 3)
     built: dict[str, tuple[object, ...]] = {
-        "Conv": channels, "ConvTranspose": channels, "BatchNorm": (3,), "InstanceNorm": (3,), "SyncBatchNorm": (3,),
+        "Conv": channels, "ConvTranspose": channels, "BatchNorm": (3,), "SyncBatchNorm": (3,),
+        "InstanceNorm": (3, 1e-5, 0.1, True),
         "AvgPool": (2,), "AdaptiveAvgPool": (2,), "AdaptiveMaxPool": (2,), "MaxPool": (2,), "LPPool": (2, 2),
         "ReflectionPad": (1,), "ReplicationPad": (1,), "ZeroPad": (1,), "CircularPad": (1,), "ConstantPad": (1, 0.5),
     }  # fmt: skip

@@ -185,7 +185,7 @@ def _family(cls: str) -> str | None:
 
 def is_a(cls: str, base: str) -> bool:
     """Whether the library class `cls` is `base` or inherits from it."""
-    return base in bases(cls)
+    return canonical(base) in bases(canonical(cls))
 
 
 @functools.cache

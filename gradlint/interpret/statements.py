@@ -335,6 +335,11 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
             elif isinstance(owner, Sequence):
                 _delete_items(m, owner, index)
                 m.note("deleted", frame.text(target))
+            elif isinstance(owner, Instance | Object):
+                at = Call("__delitem__", [index], {}, target, frame)
+                method = m.attribute(owner, "__delitem__", at)
+                if not isinstance(method, Unknown):
+                    m.call(method, at)
         elif isinstance(target, ir.Attribute):
             owner = m.evaluate(target.target, frame)
             if isinstance(owner, Instance):

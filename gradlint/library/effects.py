@@ -217,6 +217,8 @@ class LayerEffect:
     integer_input: bool = False
     outputs: tuple[str | tuple[str, ...], ...] = ()  # what a call returns, where that is not one tensor
     takes_inplace: bool = False  # has an argument `inplace`
+    positions: tuple[tuple[str, int], ...] = ()  # where the arguments stand that decide what it has
+    on_request: bool = False  # has parameters where they are asked for
     training: Literal["", "dropout", "statistics"] = ""  # what differs between train and eval mode
     container: bool = False
     reduction: str = ""  # of a loss: the default
@@ -247,6 +249,23 @@ def _layer_groups() -> dict[str, Mapping[str, Any]]:
 @functools.cache
 def _flagged(flag: str) -> frozenset[str]:
     return frozenset(_layer_file()["flags"][flag].split())
+
+
+@functools.cache
+def layer_bases() -> dict[str, str]:
+    """The class of `torch.nn` that a layer, or another base, is derived from, where that is not `Module`."""
+    return {name: base for base, names in _layer_file()["bases"].items() for name in names.split()}
+
+
+@functools.cache
+def _positions() -> dict[str, tuple[tuple[str, int], ...]]:
+    """For each layer, the arguments that decide what it has, and where they stand."""
+    found: dict[str, tuple[tuple[str, int], ...]] = {}
+    for argument, places in _layer_file()["positions"].items():
+        for position, names in places.items():
+            for name in names.split():
+                found[name] = (*found.get(name, ()), (argument, int(position)))
+    return found
 
 
 def _function(name: str) -> str:
@@ -281,6 +300,8 @@ def layer(name: str) -> LayerEffect | None:
         integer_input=group.get("integer_input", False),
         outputs=_parts(group.get("outputs", "")),
         takes_inplace=short in _flagged("inplace"),
+        positions=_positions().get(short, ()),
+        on_request=short in _flagged("on_request"),
         training="dropout" if short in _flagged("dropout") else "statistics" if short in _flagged("statistics") else "",
         container=container,
         reduction="mean" if short in _flagged("mean_loss") else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
@@ -43,6 +43,7 @@ CONTAINERS = (
     "torch.nn.ParameterList",
     "torch.nn.ParameterDict",
 )
+_HANDLE = "torch.utils.hooks.RemovableHandle"
 alias("torch.nn.modules", "torch.nn")
 alias("torch.nn.modules.module", "torch.nn")
 alias("torch.nn.parameter", "torch.nn")
@@ -76,7 +77,7 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
         return None
     effect = layer(call.name)
     made = Object(call.name, call.frame.span(call.node), {"effect": effect}, module=tape.Module(f"<{short}>"))
-    made.state["inplace"] = _is_in_place(call)
+    made.state["inplace"] = _is_in_place(effect, call)
     made.state["arguments"] = dict(call.kwargs)
     if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
         names = _parameter_names(effect, call)
@@ -91,7 +92,9 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
 def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
     """The names of a layer's own parameters; a `*` stands for what is not known of a name."""
     names = (effect.parameters if effect is not None else ()) or ("weight", "bias")
-    if call.constant(None, "bias") is False:
+    if _is_off(effect, "affine", call) or _is_off(effect, "elementwise_affine", call):
+        return []
+    if _is_off(effect, "bias", call):
         names = tuple(name for name in names if "bias" not in name)
     count = call.constant(2, "num_layers", 1 if call.get(2, "num_layers") is None else None)
     numbers = [str(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_LAYERS else ["*"]
@@ -104,22 +107,23 @@ def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
 _MOST_LAYERS = 8  # of a recurrent network, whose parameters are told apart
 
 
-def _is_in_place(call: Call) -> bool:
-    if call.constant(None, "inplace") is True:
-        return True
-    short = call.name.rpartition(".")[2]
-    position = {
-        "ReLU": 0,
-        "ReLU6": 0,
-        "SiLU": 0,
-        "Mish": 0,
-        "Hardswish": 0,
-        "SELU": 0,
-        "Dropout": 1,
-        "LeakyReLU": 1,
-        "ELU": 1,
-    }.get(short)
-    return position is not None and call.constant(position, "") is True
+def _is_off(effect: LayerEffect | None, argument: str, call: Call) -> bool:
+    """Whether a layer is made without what an argument asks for."""
+    given = call.get(_position(effect, argument, call), argument)
+    if given is None:
+        return effect is not None and effect.on_request and argument == "affine"
+    return isinstance(given, Const) and given.value is False
+
+
+def _position(effect: LayerEffect | None, argument: str, call: Call) -> int | None:
+    """Where a layer takes an argument; a lazy one is not told its inputs, which stand first."""
+    position = dict(effect.positions).get(argument) if effect is not None else None
+    is_lazy = call.name.rpartition(".")[2].startswith("Lazy")
+    return position - 1 if position is not None and is_lazy else position
+
+
+def _is_in_place(effect: LayerEffect | None, call: Call) -> bool:
+    return call.constant(_position(effect, "inplace", call), "inplace") is True
 
 
 def _inner_modules(made: Object, call: Call) -> None:
@@ -206,9 +210,23 @@ def _fill(m: Machine, module: Instance | Object, kind: str, call: Call) -> None:
             m.items(given, call) if given is not None else [],
             isinstance(given, Unknown) or getattr(given, "open", False),
         )
+    if kind in _OF_PARAMETERS:
+        _make_parameters(m, items, call)
     module.state["items"] = items
     for name, child in contained(items):
         adopt(module, name, child)
+
+
+_OF_PARAMETERS = ("torch.nn.ParameterList", "torch.nn.ParameterDict")
+
+
+def _make_parameters(m: Machine, items: Sequence | Mapping, call: Call) -> None:
+    """Tensors that a list or dict of parameters is given become parameters there."""
+    held: list[tuple[Any, Abstract]]
+    held = list(enumerate(items.items)) if isinstance(items, Sequence) else list(items.items.items())
+    for key, item in held:
+        if isinstance(item, Tensor) and item.node.kind in (Kind.CONSTANT, Kind.OPERATION, Kind.DATA):
+            items.items[key] = parameter(m, Call("torch.nn.Parameter", [item], {}, call.node, call.frame))
 
 
 @function(*CONTAINERS)
@@ -343,8 +361,16 @@ def _chosen(m: Machine, module: Abstract, call: Call, position: int) -> list[tup
 
 @method(MODULE, "named_parameters")
 def named_parameters_(m: Machine, module: Abstract, call: Call) -> Abstract:
-    pairs = _chosen(m, module, call, 1)
+    start = _prefix(call, 0)
+    pairs = [(f"{start}{name}", tensor) for name, tensor in _chosen(m, module, call, 1)]
     return Sequence("generator", [Sequence("tuple", [_name(m, name, tensor), tensor]) for name, tensor in pairs])
+
+
+def _prefix(call: Call, position: int) -> str:
+    """What the names that are asked for begin with; a `*` stands for what is not known of it."""
+    given = call.get(position, "prefix")
+    known = given.value if isinstance(given, Const) else "*" if given is not None else ""
+    return f"{known}." if known else ""
 
 
 def _name(m: Machine, name: str, tensor: Tensor) -> Abstract:
@@ -515,18 +541,42 @@ def zero_grad(m: Machine, module: Abstract, call: Call) -> Abstract:
 @method(MODULE, "apply")
 def apply(m: Machine, module: Abstract, call: Call) -> Abstract:
     if call.args:
-        for _, part in list(modules(module)):
+        for part in list(_inside_out(module, set())):
             m.invoke(call.args[0], [part], call)
     return module
+
+
+def _inside_out(module: Abstract, seen: set[int]) -> Iterator[Abstract]:
+    """The module and every module below it, those that others are made of first."""
+    if id(module) not in seen:
+        seen.add(id(module))
+        for _, part in parts(module):
+            if is_module(part):
+                yield from _inside_out(part, seen)
+        yield module
 
 
 @method(MODULE, "register_forward_hook")
 def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
     """`module.register_forward_hook(hook)`: the hook sees each result, and can give another in its place."""
     hook = call.get(0, "hook")
-    if isinstance(module, Instance | Object) and hook is not None:
-        module.state.setdefault("forward-hooks", []).append((hook, call.constant(None, "with_kwargs") is True))
-    return m.unknown("handle", data=True)
+    if not isinstance(module, Instance | Object) or hook is None:
+        return m.unknown("handle", data=True)
+    hooks, entry = module.state.setdefault("forward-hooks", []), (hook, call.constant(None, "with_kwargs") is True)
+    hooks.append(entry)
+    return Object(_HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": entry})
+
+
+@method(_HANDLE, "remove", "__exit__")
+def remove_hook(m: Machine, handle: Object, call: Call) -> Abstract:
+    """`handle.remove()`: from here on the hook is not called."""
+    handle.state["hooks"][:] = [each for each in handle.state["hooks"] if each is not handle.state["entry"]]
+    return NONE
+
+
+@method(_HANDLE, "__enter__")
+def with_hook(m: Machine, handle: Object, call: Call) -> Abstract:
+    return handle
 
 
 @method(
@@ -743,6 +793,8 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
     if name == "update" and isinstance(given, Mapping) and isinstance(items, Mapping):
         items.items.update(given.items)
         new = list(given.items.values())
+    elif isinstance(items, Sequence) and name == "insert" and isinstance(call.constant(0, "index"), int):
+        items.items.insert(call.constant(0, "index"), given)
     elif isinstance(items, Sequence):
         items.extend(new)
     elif isinstance(items, Mapping) and isinstance(call.args[0], Const):
@@ -758,6 +810,15 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
         holdings.attached(m, module, key, part, call)
     m.note("item", "append", len(new))
     return module
+
+
+@method(CONTAINERS, "pop", "__delitem__")
+def take_out(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`layers.pop(i)`, `del layers[i]`: what is known to go, goes."""
+    items = module.state.get("items")
+    if not isinstance(items, Sequence | Mapping):
+        return m.unknown(call.frame.text(call.node))
+    return m.call(m.attribute(items, "pop", call), call)
 
 
 def _named_items(module: Instance | Object) -> Abstract | None:
@@ -797,21 +858,23 @@ def weight(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
 
 @attribute(MODULE, "bias")
 def bias(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
-    """None where the layer was made without one."""
-    given = module.state.get("arguments", {}).get("bias")
-    if isinstance(given, Const) and given.value is False:
-        return NONE
     return _own_parameter(module, "bias")
 
 
 def _own_parameter(module: Instance | Object, name: str) -> Abstract | None:
-    own = module.state.get("parameters") if isinstance(module, Object) else None
-    return own.get(name) if isinstance(own, dict) else None
+    """A layer's own parameter; None where it was made without one, or has it no more."""
+    own, effect = module.state.get("parameters"), module.state.get("effect")
+    if not isinstance(module, Object) or not isinstance(own, dict):
+        return None
+    is_missing = isinstance(effect, LayerEffect) and name in effect.parameters and name not in own
+    return NONE if is_missing else own.get(name)
 
 
 @method(MODULE, "__set_weight__", "__set_bias__")
 def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old."""
+    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old; None takes it away."""
+    if isinstance(module, Object) and isinstance(call.args[0], Const):
+        module.state.get("parameters", {}).pop(call.name, None)
     if isinstance(module, Object) and isinstance(call.args[0], Tensor):
         from gradlint.library import holdings
 

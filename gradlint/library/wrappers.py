@@ -13,6 +13,7 @@ from gradlint.interpret import conditions
 from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method, parent
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Instance, Mapping, Object, Unknown
 from gradlint.library.modules import MODULE, module_of
+from gradlint.library.python.copying import Copier
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -40,8 +41,11 @@ parent("torch.optim.swa_utils.SWALR", "torch.optim.lr_scheduler.LRScheduler")
 
 @function(WRAPPER, *_SYNCHRONISED, _AVERAGED)
 def wrap(m: Machine, call: Call) -> Abstract:
-    """`DistributedDataParallel(module, …)`."""
-    return wrapped(m, call.name, call.get(0, "module") or call.get(0, "model"), call)
+    """`DistributedDataParallel(module, …)`; an averaged model holds a copy."""
+    inner = call.get(0, "module") or call.get(0, "model")
+    if inner is not None and call.name == _AVERAGED:
+        inner = Copier(m, call).copy(inner)
+    return wrapped(m, call.name, inner, call)
 
 
 def wrapped(m: Machine, cls: str, inner: Abstract | None, call: Call) -> Abstract:
