@@ -34,17 +34,16 @@ import cosmic_ray.plugins  # type: ignore[import-not-found]
 import coverage  # type: ignore[import-not-found]
 import pytest
 import truth
-from _pytest.runner import runtestprotocol
 from cosmic_ray.commands.init import _all_work_items  # type: ignore[import-not-found]
 
 from gradlint import library
 from gradlint.rule import rules
 
-TESTS = """
-test_fixtures test_rules_examples test_rules_tapes test_rules_devices test_rules_shapes test_rules_random_tapes
-test_fix_rules test_fix_layouts test_fix_pins test_fix_runs test_library_python test_library_names
-test_library_lightning test_library_torch test_python_programs
-""".split()
+TESTS = (
+    "test_fixtures", "test_rules_examples", "test_rules_tapes", "test_rules_devices", "test_rules_shapes",
+    "test_rules_random_tapes", "test_fix_rules", "test_fix_layouts", "test_fix_pins", "test_fix_runs",
+    "test_library_python", "test_library_names", "test_library_lightning", "test_library_torch", "test_python_programs",
+)  # fmt: skip
 OF_TORCH_ALONE = "pytorch or torch_shows"
 PATIENCE = 5  # times as long as without a mistake, and SECONDS: a program that has become endless is noticed
 SECONDS = 60
@@ -106,7 +105,9 @@ def measured(tests: Sequence[pytest.Item], files: Sequence[str]) -> Measured:
 
 def fails(test: pytest.Item) -> bool:
     """Whether a test fails where it is run alone."""
-    return any(report.failed for report in runtestprotocol(test, log=False))
+    before = test.session.testsfailed
+    test.ihook.pytest_runtest_protocol(item=test, nextitem=None)
+    return test.session.testsfailed > before
 
 
 # --- mistakes
@@ -159,7 +160,7 @@ def replacements(mistake: Mistake) -> list[tuple[types.FunctionType, types.CodeT
     if len(made) != len(codes):
         return []
     changed = {_key(old): new for old, new in zip(codes, made, strict=True) if _acts(old) != _acts(new)}
-    functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    functions = [each for each in gc.get_objects() if type(each) is types.FunctionType]
     return [
         (function, changed[_key(function.__code__)])
         for function in functions
