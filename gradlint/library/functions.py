@@ -29,7 +29,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.library.returns import faults, function_of
+from gradlint.library.returns import faults, function_of, nothing_for
 from gradlint.tape import Value
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def apply(m: Machine, cls: Class, call: Call) -> Abstract:
     result = _forward(m, cls, context, call)
     _tell_kept(m, context, given, result, call)
     _tell_returns(m, cls, call)
+    context.state["carried"] = _carried(m, cls, given, call)
     made = _outputs(m, cls.name, context, given, result, call)
     _tell_written(m, context, versions, made, call)
     return made
@@ -94,7 +95,8 @@ def _outputs(m: Machine, name: str, context: Object, given: list[Value], result:
     if inner is None:
         return result
     cut = any(inner is node for node in context.state["cut"])
-    made = tensors.operation(m, f"{name}.apply", given, call.node, call.frame, differentiable=not cut)
+    carried = context.state["carried"]
+    made = tensors.operation(m, f"{name}.apply", carried, call.node, call.frame, differentiable=not cut)
     made.dtype, made.storage = inner.dtype, inner.storage or tape.Storage()
     for kept in context.state["saved"]:
         is_result = kept is inner
@@ -104,6 +106,22 @@ def _outputs(m: Machine, name: str, context: Object, given: list[Value], result:
         made.name, result.node = result.node.name, made
         return result
     return Tensor(made)
+
+
+def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Value]:
+    """The inputs as gradients come back to them: to those that `backward` returns `None` for, none does."""
+    backward = function_of(m.session.member_of(cls, "backward"))
+    if backward is None or call.open or call.kwargs:
+        return given
+    stopped: dict[int, Value] = {}
+    for number, arg in enumerate(call.args):
+        node = arg.node if isinstance(arg, Tensor) else None
+        at = nothing_for(backward, number) if node is not None and node.requires_grad and not node.assumed else None
+        if node is not None and at is not None:
+            made = tensors.operation(m, f"{cls.name}.backward", [node], call.node, call.frame)
+            made.at, made.text, made.zero_gradient = backward.node.code.span(at), f"{cls.name}.backward()", True
+            stopped[id(node)] = made
+    return [stopped.get(id(node), node) for node in given]
 
 
 def _tell_kept(m: Machine, context: Object, given: list[Value], result: Abstract, call: Call) -> None:

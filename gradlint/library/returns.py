@@ -53,6 +53,22 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
                 yield fault
 
 
+def nothing_for(backward: Function, number: int) -> ir.Position | None:
+    """Where `backward` returns `None` as the gradient of this input, if each of its returns does so."""
+    statements = body(backward.node)
+    reader = _Reader(backward, statements)
+    returns = [node for node in _within(statements) if isinstance(node, ir.Return)]
+    given = [value for node in returns for value in reader.alternatives(node.value)]
+    return returns[0].at if given and all(_is_none(value, number) for value in given) else None
+
+
+def _is_none(value: ir.Node | None, number: int) -> bool:
+    items = value.items if isinstance(value, ir.Display) else []
+    is_plain = number < len(items) and not any(isinstance(item, ir.Star) for item in items)
+    item = items[number] if is_plain else None
+    return isinstance(item, ir.Literal) and item.value is None
+
+
 def _head(function: ir.Function) -> ir.Position:
     line, column, _, _ = function.at
     return line, column, line, column + len("def ") + len(function.name)

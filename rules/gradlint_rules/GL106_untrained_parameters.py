@@ -5,8 +5,9 @@ back.
 
 ## What it does
 Looks, over all paths, for parameters of an optimizer that steps which flow into a loss only behind a cut (`no_grad`,
-`detach`, `.item()`, `argmax`, `Distribution.sample()`) or behind an operation whose gradient is zero (`round`,
-`sign`), while the same loss trains others. Reports the cut.
+`detach`, `.item()`, `argmax`, `Distribution.sample()`), behind an operation whose gradient is zero (`round`,
+`sign`) or behind a custom Function whose `backward` gives `None` back for it, while the same loss trains others.
+Reports the cut.
 
 ## Why it matters
 Nothing raises: the loss falls, because the rest of the model learns around the part that does not. The encoder stays
@@ -76,6 +77,8 @@ optimizer.step()
 - Parameters whose gradient is zero by mathematics, although a route leads there.
 
 ## Limits
+That a custom Function gives `None` back for a parameter is read from its source, and not seen in a traced run.
+
 Where the analysis gives up on a path, nothing is said: the parameters could be reached there. Parameters that are
 used nowhere in a loss are not reported either.
 """
@@ -143,17 +146,13 @@ def _unused(paths: Sequence[Tape]) -> Iterator[Value]:
 
 def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     first = all_blocked[0]
-    owners = list(dict.fromkeys(_owner(blocked.parameter) for blocked in all_blocked))
+    owners = list(dict.fromkeys(blocked.parameter.path for blocked in all_blocked))
     names = listed([f"`{name}`" for name in owners[:3]]) + (" and others" if len(owners) > 3 else "")
     optimizer = f"`{first.optimizer.name or first.optimizer.cls}`"
     message = f"{_obstacle(first.by)}: no gradient comes back to {names}, which {optimizer} is to train"
     stack = first.by.cut_stack or first.by.stack
     held = Related(first.optimizer.at, f"{optimizer} holds {names}")
     return Report(at, message, _HELP, places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink)))
-
-
-def _owner(parameter: Parameter) -> str:
-    return parameter.path if parameter.module is None else parameter.module.path
 
 
 def _obstacle(value: Value) -> str:
