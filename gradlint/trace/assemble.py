@@ -100,8 +100,8 @@ class Assembler:
 
     # --- places and rounds
 
-    def _visit(self, place: Place, step: int = 0, busy: bool = False) -> None:
-        self._turns(self.rounds.visit(place, busy), step)
+    def _visit(self, place: Place, step: int = 0, busy: bool = False, once: bool = False) -> None:
+        self._turns(self.rounds.visit(place, busy, once), step)
 
     def _deciding(self, place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
         """The conditions between a place and the loop around it, through the calls in between.
@@ -155,7 +155,13 @@ class Assembler:
             loop = turn.loop
             where = source.span_of(loop.path, (loop.line, loop.column, loop.line, loop.column))
             event = tape.Iteration(
-                at=where, loop=turn.number, round=turn.round, begins=turn.begins, over=loop.over, last=turn.last
+                at=where,
+                loop=turn.number,
+                round=turn.round,
+                begins=turn.begins,
+                over=loop.over,
+                last=turn.last,
+                text=loop.text,
             )
             event.iteration = self.rounds.now()
             self._write(event, step)
@@ -165,7 +171,7 @@ class Assembler:
         self.steps[event.order] = step
 
     def _note(self, note: Note) -> None:
-        self._visit(note.place, note.step, note.kind in _BUSY)
+        self._visit(note.place, note.step, note.kind in _BUSY, note.facts.get("direct", False))
         maker = self._makers.get(note.kind)
         for event in maker(note) if maker else ():
             event.at = at(note.place) if event.at is NOWHERE else event.at

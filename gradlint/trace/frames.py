@@ -155,6 +155,14 @@ def _calling(frame: FrameType) -> Place:
     return place
 
 
+def is_direct() -> bool:
+    """Whether it is the user's code that called torch, and no library on its behalf."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_torchs(frame.f_code):
+        frame = frame.f_back
+    return frame is not None and is_users(frame.f_code)
+
+
 def nearest() -> Place:
     """As `here`; where no frame is the user's, the nearest that is not torch's, so that a place is never empty."""
     place = here()

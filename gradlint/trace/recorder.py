@@ -56,6 +56,7 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.session = session
         self.memory = session.memory
+        self._has_begun = False  # what may become a total over the steps
         self._specials: dict[str, Callable[..., Any]] = {
             "requires_grad_": self._requires_grad_,
             "set_requires_grad": self._set_requires_grad,
@@ -162,13 +163,21 @@ class Recorder(TorchFunctionMode):
         """A total, computed where what it is computed from was computed, keeps the graphs of all its terms."""
         if not made.place or self.session.sums > _MOST_SUMS:
             return
-        total = next((each for each in _terms(made) if each.requires_grad and _grows_into(each, made)), None)
+        terms = [each for each in _terms(made) if each.requires_grad and each.kind is Kind.OPERATION]
+        total = next((each for each in terms if _grows_into(each, made)), None)
         if total is None:
+            self._perhaps_first(made, terms)
             return
         self.session.sums += 1
         for term in made.inputs:
             if term is not total and total not in term.inputs and term.requires_grad:
                 self.session.note("kept", made.place, op=term, how="sum", total=total)
+
+    def _perhaps_first(self, made: Op, terms: list[Op]) -> None:
+        """A sum with what an earlier step computed is perhaps the first of a total: the next one is looked at, too."""
+        if not self._has_begun and any(each.step < made.step for each in terms):
+            self._has_begun = True
+            self.session.look_again()
 
     def _call(self, judged: Spec, inputs: tuple[Op, ...], place: Place, before: int) -> Op:
         """The record of a call that gave several tensors: what they have in common, and what it saved."""
@@ -373,7 +382,7 @@ class Recorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         if args[1] is not None:
             self.session.guarded(self.session.gradient_given, args[0])
-        elif had:
+        if had and (args[1] is None or _is_zero(args[1])):
             self.session.guarded(self.session.gradient_dropped, args[0])
         return out
 
@@ -394,9 +403,11 @@ class Recorder(TorchFunctionMode):
             self.session.note("fact", here(), what="non-leaf-grad", op=op, detail="")
 
     def _gradient_read(self, owner: Tensor, gradient: Tensor) -> None:
-        if self.memory.known(gradient) is not None:
+        place, known = here(), self.memory.known(gradient)
+        if known is not None:
+            if "grad" in known.flags:
+                self.session.gradient_read(self.memory.of(owner, place), place)
             return
-        place = here()
         made = Op(
             "torch.Tensor.grad",
             Kind.DATA,
@@ -470,9 +481,15 @@ def _terms(made: Op) -> tuple[Op, ...]:
     return (*made.inputs, *(source for term in made.inputs for source in term.inputs))
 
 
+def _is_zero(gradient: Tensor) -> bool:
+    """Whether what is set for a gradient clears it; not asked where the answer would wait for another device."""
+    plain = type(gradient) is Tensor and gradient.layout is torch.strided and gradient.device.type == "cpu"
+    return plain and not bool(gradient.detach().any())
+
+
 def _grows_into(total: Op, made: Op) -> bool:
     """Whether one statement computed both, in one call of its function or in those of two steps."""
-    if not total.place or total.kind is not Kind.OPERATION:
+    if not total.place:
         return False
     old, new = total.place[0], made.place[0]
     return old == new or (old.code is new.code and old.instruction == new.instruction and total.step < made.step)

@@ -53,13 +53,16 @@ class Rounds:
         self._current: list[int] = []
         self._numbers = itertools.count(1)  # each time that a loop is begun it is another loop
 
-    def visit(self, place: Place, busy: bool = False) -> Iterator[Turn]:
-        """Go to `place`; gives the rounds that end and begin on the way. `busy`: a backward or step happens there."""
+    def visit(self, place: Place, busy: bool = False, once: bool = False) -> Iterator[Turn]:
+        """Go to `place`; gives the rounds that end and begin on the way.
+
+        `busy`: a backward or step happens there. `once`: it happens once each time that the program comes there.
+        """
         frames = place[::-1]
         yield from self._leave(frames)
         for index, frame in enumerate(frames):
             child = frames[index + 1].activation if index + 1 < len(frames) else 0
-            yield from self._move(frame, child, busy)
+            yield from self._move(frame, child, busy, once and not child)
         self._current = [frame.activation for frame in frames]
 
     def fetched(self, place: Place, batches: tuple[int, ...]) -> Iterator[Turn]:
@@ -101,7 +104,7 @@ class Rounds:
             if state is not None:
                 yield from _ended(state.rounds, 0)
 
-    def _move(self, frame: Frame, child: int, busy: bool) -> Iterator[Turn]:
+    def _move(self, frame: Frame, child: int, busy: bool, once: bool) -> Iterator[Turn]:
         state = self._activations.setdefault(frame.activation, _Activation())
         around = loops(frame.code, frame.instruction)
         if frame.instruction != state.call or _changed(state, frame, len(around)) is not None:
@@ -110,7 +113,7 @@ class Rounds:
         common = 0
         while common < min(len(around), len(state.rounds)) and around[common] == state.rounds[common].loop:
             common += 1
-        turned = self._turned(state, frame, child, common)
+        turned = self._turned(state, frame, child, common, once)
         if turned is None:
             yield from _ended(state.rounds, common)
         else:
@@ -129,7 +132,7 @@ class Rounds:
         state.busy = False
         return Turn(loop, entry.number, 0, True, False)
 
-    def _turned(self, state: _Activation, frame: Frame, child: int, common: int) -> int | None:
+    def _turned(self, state: _Activation, frame: Frame, child: int, common: int, once: bool) -> int | None:
         """The index of the loop that went round since the last visit, if one did."""
         if not common:
             return None
@@ -138,7 +141,8 @@ class Rounds:
             return changed
         if frame.instruction < state.instruction:
             return common - 1
-        again = frame.instruction == state.instruction and child != state.child and state.busy and not state.batches
+        is_another = once if child == state.child else not state.batches
+        again = frame.instruction == state.instruction and is_another and state.busy
         return common - 1 if again else None
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 
@@ -53,6 +53,15 @@ class Stepper:
     device: str = ""
     starved: frozenset[int] = frozenset()
     steps: int = 0
+
+
+class Clearing(NamedTuple):
+    """Gradients cleared: where, of which optimizer or of which parameters, and whether something had read them."""
+
+    place: Place
+    stepper: Stepper | None
+    parameters: list[Held]
+    was_read: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -108,7 +117,7 @@ class Session:
         self._is_on = False
         self.depth = 0
         self.stepping = False
-        self.cleared: list[tuple[Place, Stepper | None, list[Held]]] = []  # during the step that runs
+        self.cleared: list[Clearing] = []  # during the step that runs
         self.scaler_stepped = False
         self.named_at = (0, 0)
         self.in_train = self.in_apply = self.scheduling = False
@@ -264,7 +273,7 @@ class Session:
         return entry[1]
 
     def gradient_dropped(self, parameter: torch.Tensor) -> None:
-        """`p.grad = None`."""
+        """`p.grad = None`, or zeros."""
         held = self.memory.held(parameter)
         last = self.notes[-1] if self.notes else None
         place = here()

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import TypeGuard
 
 from gradlint.finding import Span
 from gradlint.library.losses import names_loss
@@ -19,18 +20,20 @@ from gradlint.trace.frames import Frame
 _SHOWN = 72
 _FOR_ITER = dis.opmap["FOR_ITER"]
 _Loop = ast.For | ast.AsyncFor | ast.While
+_STATEMENTS = (ast.stmt, ast.ExceptHandler)
 Position = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of the source: where, over what, and the names of its counters."""
+    """A loop of the source: where, over what, the names of its counters, and what it goes over as it is written."""
 
     path: str
     line: int
     column: int
     over: str
     names: tuple[str, ...]
+    text: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -227,7 +230,8 @@ def _contains(node: ast.AST, at: Position) -> bool:
 def _loop(path: str, node: _Loop) -> Loop:
     targets = () if isinstance(node, ast.While) else ast.walk(node.target)
     names = tuple(each.id for each in targets if isinstance(each, ast.Name))
-    return Loop(path, node.lineno, node.col_offset, _over(node), names[:2])
+    text = ast.unparse(node.test if isinstance(node, ast.While) else node.iter)
+    return Loop(path, node.lineno, node.col_offset, _over(node), names[:2], text)
 
 
 def _over(node: _Loop) -> str:
@@ -262,14 +266,23 @@ def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
 
 
 def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.stmt | ast.ExceptHandler) or not _contains(child, at):
+    blocks = [block for _, block in ast.iter_fields(node) if isinstance(block, list)]
+    for block in blocks:
+        child = next((each for each in block if isinstance(each, _STATEMENTS) and _contains(each, at)), None)
+        if child is None:
             continue
+        yield from ((each.test, False) for each in block[: block.index(child)] if _leaves(each))
         if isinstance(child, ast.If):
             holds = any(_contains(each, at) for each in child.body)
             if holds or any(_contains(each, at) for each in child.orelse):
                 yield child.test, holds
         yield from _conditions(child, at)
+
+
+def _leaves(statement: ast.AST) -> TypeGuard[ast.If]:
+    """Whether nothing after it is done where its condition holds: `if not is_due: return`."""
+    leave = ast.Return | ast.Continue | ast.Break
+    return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], leave)
 
 
 def _branch(path: str, test: ast.expr, side: bool) -> Branch:

@@ -64,7 +64,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Decision, DType, Kind, Tape, Value, graph
+from gradlint.tape import Backward, Decision, DType, Fact, Kind, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -108,7 +108,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             for value, mask, is_ratio in _empty_means(sink.value):
                 if _is_guarded(tape, sink, value, mask):
                     continue
-                severity = Severity.NOTE if tape.traced else _severity(sink, value, mask, is_ratio)
+                severity = _seen(tape, value) if tape.traced else _severity(sink, value, mask, is_ratio)
                 if told.get(value.at, Severity.NOTE) <= severity and (
                     value.at not in told or told[value.at] < severity
                 ):
@@ -121,7 +121,8 @@ def _empty_means(loss: Value) -> Iterator[tuple[Value, Value, bool]]:
     for value in graph(loss):
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
             mask = _counted(value.inputs[1])
-            if mask is not None and _comes_from_sum(value.inputs[0]):
+            is_shown = value.inputs[1].at != value.at  # else a library does it all, with guards of its own
+            if mask is not None and _comes_from_sum(value.inputs[0]) and is_shown:
                 yield value, mask, True
         elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
             mask = _selection(value)
@@ -159,7 +160,7 @@ def _selection(mean: Value) -> Value | None:
     value = mean
     for _ in range(_DEPTH):
         if bare(value.op) in _SELECTS and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
-            return value.inputs[1]
+            return value.inputs[1] if value.at != mean.at else None
         if value is not mean and bare(value.op) in _OTHER_SHAPE:
             return None
         sources = [source for source in value.inputs if source.requires_grad]
@@ -195,6 +196,13 @@ def _asks(decision: Decision, mask: Value) -> bool:
                 seen.add(id(source))
                 pending.append(source)
     return False
+
+
+def _seen(tape: Tape, value: Value) -> Severity:
+    """A run shows whether a selection was empty: its first gradient that is not finite came from there."""
+    facts = (event for event in tape.events if isinstance(event, Fact) and event.what == "not-finite")
+    is_seen = any(fact.value is not None and fact.value.at == value.at for fact in facts)
+    return Severity.WARNING if is_seen else Severity.NOTE
 
 
 def _severity(sink: Backward, value: Value, mask: Value, is_ratio: bool) -> Severity:

@@ -11,7 +11,7 @@ import torch
 from gradlint.tape import Kind
 from gradlint.trace import explain
 from gradlint.trace.explain import lineage
-from gradlint.trace.frames import here
+from gradlint.trace.frames import here, is_direct
 from gradlint.trace.records import Note, Op, serial
 from gradlint.trace.session import Session, Stepper
 
@@ -104,7 +104,7 @@ def _run(
 def _noted(
     session: Session, losses: list[torch.Tensor], inputs: list[torch.Tensor] | None, facts: dict[str, Any]
 ) -> Note:
-    note = session.happened("backward", **facts)
+    note = session.happened("backward", direct=is_direct(), **facts)
     memory = session.memory
     note.facts["ops"] = ops = [memory.of(loss, note.place) for loss in losses]
     note.facts["inputs"] = None if inputs is None else [memory.of(tensor, note.place) for tensor in inputs]

@@ -14,7 +14,7 @@ from gradlint.tape import Kind
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import nearest
 from gradlint.trace.records import Held
-from gradlint.trace.session import Session, Stepper, Stop
+from gradlint.trace.session import Clearing, Session, Stepper, Stop
 
 Optimizer = torch.optim.Optimizer
 
@@ -261,23 +261,31 @@ def _zero_module(session: Session, original: Callable[..., Any]) -> Callable[...
 
 
 def _cleared_optimizer(session: Session, optimizer: Any) -> None:
-    _cleared(session, held(session, optimizer), [])
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    _cleared(session, held(session, optimizer), parameters)
 
 
 def _cleared_module(session: Session, module: torch.nn.Module) -> None:
-    _cleared(session, None, [session.memory.held(parameter) for parameter in module.parameters()])
+    _cleared(session, None, list(module.parameters()))
 
 
-def _cleared(session: Session, stepper: Stepper | None, parameters: list[Held]) -> None:
-    session.cleared.append((counted(nearest()), stepper, parameters))
+def _cleared(session: Session, stepper: Stepper | None, parameters: list[torch.Tensor]) -> None:
+    identities = list(map(session.memory.held, parameters))
+    with session.paused():
+        was_read = any(map(_is_hooked, parameters))  # a hook may have made use of the gradients
+    session.cleared.append(Clearing(counted(nearest()), stepper, identities, was_read))
     if not session.depth:  # the program cleared it, or a closure of its
         _tell_cleared(session)
 
 
+def _is_hooked(parameter: Any) -> bool:
+    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
+
+
 def _tell_cleared(session: Session, read: bool = False) -> None:
     """Write down what was cleared; inside a step it was kept back until the step is over, or asks for new gradients."""
-    for place, stepper, parameters in session.cleared:
-        if read:
-            session.note("clip", place, held=stepper.held if stepper else parameters, reads=True, exhausted=False)
-        session.note("zero", place, stepper=stepper, held=parameters)
+    for place, stepper, parameters, was_read in session.cleared:
+        if read or was_read:
+            session.note("clip", place, held=parameters, reads=True, exhausted=False)
+        session.note("zero", place, stepper=stepper, held=[] if stepper else parameters)
     session.cleared.clear()
