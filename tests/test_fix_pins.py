@@ -100,3 +100,25 @@ def test_a_name_that_stands_for_a_fallback_too_is_left_alone(
     (tmp_path / "train.py").write_text(text)
     run("check", "--fix", "--select", "GL402", "--no-cache", "train.py")
     assert (tmp_path / "train.py").read_text() == text.replace(*NEW_SCALER)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.cuda.amp.GradScaler(1024.0, 2.0)", 'torch.amp.GradScaler("cuda", 1024.0, 2.0)'),
+        ("torch.cuda.amp.GradScaler(enabled=True)", 'torch.amp.GradScaler("cuda", enabled=True)'),
+        ("torch.cuda.amp.autocast(True)", 'torch.amp.autocast("cuda", enabled=True)'),
+        (
+            "torch.cuda.amp.autocast(True, torch.bfloat16)",
+            'torch.amp.autocast("cuda", enabled=True, dtype=torch.bfloat16)',
+        ),
+        ("torch.cuda.amp.autocast(dtype=torch.half)", 'torch.amp.autocast("cuda", dtype=torch.half)'),
+    ],
+)
+def test_the_device_stands_before_what_was_given(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, run: Run, old: str, new: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(f"import torch\n\nmade = {old}\nprint(made)\n")
+    run("check", "--fix", "--unsafe-fixes", "--select", "GL402", "--no-cache", "train.py")
+    assert (tmp_path / "train.py").read_text() == f"import torch\n\nmade = {new}\nprint(made)\n"

@@ -148,6 +148,9 @@ PROGRAMS = {
     "decorated with arguments": "def times(n):\n    def wrap(f):\n        def inner(x):\n            return f(x) * n\n        return inner\n    return wrap\n@times(3)\ndef f(x):\n    return x + 1\nresult = f(1)",
     "keywords handed on": "def f(*a, **k):\n    return g(*a, **k)\ndef g(x, y=0, *, z=0):\n    return (x, y, z)\nresult = (f(1, z=2), f(*[1, 2], **{'z': 3}))",
     "a generator with a state": "def g(n):\n    while n:\n        yield n\n        n -= 1\nresult = list(g(3))",
+    "kinds of dicts": "import collections\nd = collections.OrderedDict(a=1)\nresult = (isinstance(d, collections.OrderedDict), isinstance(d, dict), isinstance({}, list), isinstance(collections.defaultdict(int), dict))",
+    "a number is no object of a class": "import os\nclass A:\n    pass\nresult = (isinstance(len(os.listdir('.')), A), isinstance(A(), A), isinstance([A()], A), isinstance(A, A))",
+    "roots of large numbers": "import math\nresult = (math.sqrt(10.0**12), math.ceil(1000.5), math.isnan(5000.0), math.pow(2, 10))",
     "a generator expression once": "g = (x for x in [1, 2])\nresult = (list(g), list(g))",
 }
 

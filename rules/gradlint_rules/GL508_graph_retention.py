@@ -88,7 +88,7 @@ from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
-_HOW = {"append": "puts {} into a list", "sum": "adds {} to a total", "state": "carries {} into the next iteration"}
+_HOW = {"append": "puts {} into a list", "sum": "adds to {}", "state": "carries {} into the next iteration"}
 _HELP = "Keep `.item()` or `.detach()` of it."
 
 
