@@ -486,11 +486,14 @@ def leaves(value: Value) -> Iterator[Value]:
 def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value]:
     """Those of the values of a graph whose gradient is more than assumed of something unknown.
 
-    A parameter or leaf is below them; what an unknown callable computes with is one where an optimizer holds it. Where
-    a graph has none of these, something unknown must carry its gradient, and sure is what hangs on it whichever it is.
+    A parameter or leaf is below them; what an unknown callable computes with is one where an optimizer holds it, or may
+    hold it. Where a graph has none of these, something unknown must carry its gradient, and sure is what hangs on it
+    whichever it is.
     """
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
-    firm = _known_to_train(trained, optimizers) or trained
+    firm = _known_to_train(trained, optimizers)
+    if not firm and not (optimizers and all(optimizer.complete for optimizer in optimizers)):
+        firm = trained
     if firm:
         return above(values, {id(value) for value in firm})
     found = list(values)

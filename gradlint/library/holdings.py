@@ -247,8 +247,11 @@ def escapes(m: Machine, values: list[Abstract], call: Call, depth: int = 0) -> N
 
 
 def constant_zero(value: Abstract) -> bool:
-    """Whether a tensor was made of zeros."""
-    return isinstance(value, Tensor) and value.node.kind is Kind.CONSTANT and "zeros" in value.node.op
+    """Whether a tensor was made of zeros, or was just filled with them: `torch.empty(2).zero_()`."""
+    if not isinstance(value, Tensor):
+        return False
+    is_filled = value.node.op == "torch.Tensor.zero_" and not value.node.requires_grad
+    return is_filled or (value.node.kind is Kind.CONSTANT and "zeros" in value.node.op)
 
 
 def reads_gradient(m: Machine, tensor: Tensor, call: Call) -> None:

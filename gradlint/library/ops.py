@@ -854,6 +854,9 @@ def plain(m: Machine, call: Call) -> Abstract:
     return m.unknown(call.name, data=True, type="object")
 
 
+_MOVING = ("to", "type", "cuda")  # the methods that take the name of a device or type
+
+
 @hears("discarded")
 def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """A method that changes nothing in place, called for nothing: `x.detach()` as a statement, or `x.requires_grad`."""
@@ -872,4 +875,7 @@ def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
 def _is_guessed(result: tape.Value) -> bool:
     """Whether the method is all that speaks for a tensor; its unused result speaks against: `logger.log()`."""
     receiver = next(iter(result.inputs), None)
-    return receiver is None or (receiver.assumed and receiver.op in ("input", "call", "part"))
+    if receiver is None or receiver.op not in ("input", "call", "part"):
+        return receiver is None
+    says = any(isinstance(given, str) for _, given in result.arguments)  # `result.log("loss", loss)`
+    return receiver.assumed or (says and result.op.rpartition(".")[2] not in _MOVING)

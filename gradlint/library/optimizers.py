@@ -60,9 +60,17 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
     m.note("new", "optimizer", handle.at)
     m.emit(tape.Fact(at=handle.at, what="optimizer", detail=cls))
     for value in handle.parameters:
+        if value.assumed and value.requires_grad and value.op.startswith("torch."):
+            _take_for_leaf(value)
         if value.kind is Kind.OPERATION and value.requires_grad:
             m.emit(tape.Fact(at=handle.at, what="non-leaf-parameter", value=value, text=call.frame.text(call.node)))
     return handle
+
+
+def _take_for_leaf(value: Value) -> None:
+    """What is computed from something unknown is data that a leaf was made of: torch's optimizers refuse all else."""
+    value.kind, value.inputs, value.saves, value.assumed = Kind.LEAF, (), (), False
+    value.parameter = value.parameter or tape.Parameter(value.name, None, value.at)
 
 
 def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call, depth: int = 0) -> bool:

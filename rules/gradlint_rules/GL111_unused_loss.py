@@ -101,7 +101,7 @@ class _Unused:
     fact: Fact
     loss: Value
     sink: Backward
-    sinks: tuple[Backward, ...]  # all of the same round
+    sinks: Sequence[Backward]  # all that there are
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -137,9 +137,9 @@ def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
         if fact.detail and not is_scalar(value, given):
             continue
         training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
-        beside = tuple(sink for sink in sinks if sink.iteration == fact.iteration)
-        if fact.at not in needed and training is not False and beside and _steps_after(tape, beside[0]):
-            found.append(_Unused(fact, value, beside[0], beside))
+        beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
+        if fact.at not in needed and training is not False and beside is not None and _steps_after(tape, beside):
+            found.append(_Unused(fact, value, beside, sinks))
     for unused in found:
         inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)
         if not inner:
