@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ class Session:
         if typed is not None:
             return typed
         name = parameter.name.lower()
-        return Unknown(symbol, data=any(word in name for word in _LOADERS))
+        is_data = any(word in name for word in _LOADERS) or _is_a_case(function.node, parameter.name)
+        return Unknown(symbol, data=is_data)
 
     def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
         if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
@@ -415,3 +417,17 @@ def _drain(m: Machine, result: Abstract, call: Call) -> None:
     """Runs a generator that an entry returns."""
     if isinstance(result, Object) and result.cls == "builtins.generator":
         m.items(result, call)
+
+
+def _is_a_case(test: ir.Function, name: str) -> bool:
+    """Whether a parameter is one of a test that is run case by case: `@pytest.mark.parametrize("size", …)`."""
+    for node in test.decorators:
+        if not (isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and node.args):
+            continue
+        if node.function.name == "parametrize":
+            first = node.args[0]
+            items = first.items if isinstance(first, ir.Display) else [first]
+            names = [str(item.value) for item in items if isinstance(item, ir.Literal)]
+            if name in re.split(r"\W+", " ".join(names)):
+                return True
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -11,7 +12,6 @@ from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
-from gradlint.ir import nodes as ir
 from gradlint.library import roles
 from gradlint.library.devices import place
 from gradlint.library.effects import lookup
@@ -88,6 +88,7 @@ _TENSOR_ONLY = frozenset(
     ]
 )
 
+_ENGINES = re.compile(r"accelerator|engine|fabric|booster|scaler|manager|trainer|amp|strategy|runner", re.I)
 MOST_OF_A_SCHEDULER = 2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
 
 
@@ -113,7 +114,7 @@ def backward(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     from gradlint.library import autograd
 
     is_engine = bool(call.args) and unknown.symbol not in m.tensors
-    if is_engine and not _is_made_of_tensors(m, unknown) and not _is_made_for(call):
+    if is_engine and not _is_made_of_tensors(m, unknown) and not _is_its_gradient(m, unknown, call):
         return autograd.backward(m, call.args[0], call)
     tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
     return m.call(m.attribute(tensor, "backward", call), call)
@@ -126,13 +127,12 @@ def _is_made_of_tensors(m: Machine, unknown: Unknown) -> bool:
     return made is not None and made.op == "call" and any(source.kind not in own for source in made.inputs)
 
 
-def _is_made_for(call: Call) -> bool:
-    """Whether a tensor of numbers is made where it is given, `y.backward(torch.ones(2))`: a gradient, and no loss."""
-    given = call.args[0]
-    if not isinstance(given, Tensor) or not isinstance(call.node, ir.Call) or not call.node.args:
+def _is_its_gradient(m: Machine, unknown: Unknown, call: Call) -> bool:
+    """Whether what `y.backward(given)` is given is a gradient, and no loss: it carries none, and `y` is no engine."""
+    if _ENGINES.search(unknown.symbol.text.rpartition(".")[2]):
         return False
-    leaves = (value for value in tape.ancestors(given.node) if value.is_leaf)
-    return isinstance(call.node.args[0], ir.Call) and all(leaf.kind is Kind.CONSTANT for leaf in leaves)
+    given = tensors.node_of(m, call.args[0], call.node, call.frame)
+    return given is not None and not any(value.requires_grad for value in tape.ancestors(given))
 
 
 def _same(name: str) -> None:

@@ -39,6 +39,7 @@ LIBRARIES = frozenset(
         "torch",
         "torchvision",
         "torchaudio",
+        "triton",
         "numpy",
         "scipy",
         "pandas",

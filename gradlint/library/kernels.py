@@ -1,0 +1,27 @@
+"""Kernels that a compiler of their own takes from Python: what they are given are addresses, and no Python runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import function, method
+from gradlint.interpret.values import Abstract, Builtin, Call, Function, Object
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+KERNEL = "triton.JITFunction"
+
+
+@function("triton.jit", "triton.runtime.jit.jit", "numba.cuda.jit")
+def kernel(m: Machine, call: Call) -> Abstract:
+    """`@triton.jit`, bare or with settings: `pointer += offset` in it writes to no tensor."""
+    if call.args and isinstance(call.args[0], Function):
+        return Object(KERNEL, call.frame.span(call.node))
+    return Builtin(call.name, kernel)
+
+
+@method(KERNEL, "__getitem__")
+def at_a_grid(m: Machine, made: Object, call: Call) -> Abstract:
+    """`kernel[grid]`: what launches it; a launch is a call of code out of view."""
+    return made
