@@ -64,7 +64,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Decision, DType, Fact, Kind, Tape, Value, graph
+from gradlint.tape import Backward, Decision, DType, Fact, Kind, Tape, Value, ancestors, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -208,6 +208,8 @@ def _seen(tape: Tape, value: Value) -> Severity:
 def _severity(sink: Backward, value: Value, mask: Value, is_ratio: bool) -> Severity:
     """A warning where the gradient is NaN, and the mask is computed here."""
     if mask.dtype is not DType.BOOL or _NEVER_EMPTY.search(mask.text.lower() + mask.name.lower()):
+        return Severity.NOTE
+    if all(bare(leaf.op) == "eye" for leaf in ancestors(mask) if leaf.is_leaf):  # on the diagonal, or off it
         return Severity.NOTE
     if is_ratio:
         numerator = value.inputs[0].inputs[:1]
