@@ -256,7 +256,8 @@ def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
 
 
 @method(MODULE, "__setattr__")
-def set_attribute(m: Machine, module: Instance, call: Call) -> Abstract:
+def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`module.name = value`, in a container also in the place of the item of that name."""
     from gradlint.library import holdings
 
     if call.name == "requires_grad":
@@ -265,6 +266,13 @@ def set_attribute(m: Machine, module: Instance, call: Call) -> Abstract:
         holdings.misspelt(m, module, call)
     adopt(module, call.name, call.args[0])
     holdings.attached(m, module, call.name, call.args[0], call)
+    items = module.state.get("items")
+    if isinstance(items, Sequence) and call.name.isdecimal() and int(call.name) < len(items.items):
+        items.items[int(call.name)] = call.args[0]
+    elif isinstance(items, Mapping) and call.name in items.items:
+        items.items[call.name] = call.args[0]
+    else:
+        module.attrs[call.name] = call.args[0]
     return NONE
 
 
