@@ -125,6 +125,7 @@ class Session:
         self.sums = 0
         self.batched: set[int] = set()  # the loops in a library's file that got a second batch
         self.given: set[Held] = set()
+        self.read_out: list[Iterator[Any]] = []  # by an optimizer
         self._without_step = 0
         self.calling = False
         self.before_compiling: list[Callable[[], None]] = []

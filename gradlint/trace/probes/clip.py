@@ -27,7 +27,7 @@ def _clip(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if session.quiet or session.depth:
             return original(parameters, *args, **kwargs)
-        spent = is_spent(parameters)
+        spent = is_spent(session, parameters)
         listed = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         reads = original.__name__ in _READING or math.inf in (*args[:1], kwargs.get("max_norm"))
         session.guarded(_clipped, session, listed, reads)

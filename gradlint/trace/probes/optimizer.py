@@ -80,9 +80,10 @@ def _identity(session: Session, parameter: torch.Tensor, stepper: Stepper) -> He
 def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         given = args[0] if args else kwargs.get("params")
-        spent = is_spent(given)
+        spent = is_spent(session, given)
         try:
             original(self, *args, **kwargs)
+            session.read_out += [given] if isinstance(given, Iterator) else []
         except ValueError:
             if spent:
                 session.guarded(used_up, session)
@@ -104,12 +105,14 @@ def _made(session: Session, optimizer: Any) -> None:
     session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
 
 
-def is_spent(parameters: Any) -> bool:
+def is_spent(session: Session, parameters: Any) -> bool:
     """Whether a generator, or what filters one, was used up before; one that gives nothing by itself was not."""
+    if any(parameters is each for each in session.read_out):
+        return True
     if isinstance(parameters, types.GeneratorType):
         return parameters.gi_frame is None
     sources = parameters.__reduce__()[1] if isinstance(parameters, (filter, map, zip)) else ()
-    return any(is_spent(each) for each in sources)
+    return any(is_spent(session, each) for each in sources)
 
 
 def used_up(session: Session) -> None:
