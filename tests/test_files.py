@@ -100,6 +100,7 @@ def test_a_file_and_a_link_to_it_are_one_file(tmp_path: pathlib.Path) -> None:
         b"import torch.nn as nn\nclass Net(nn.Module): pass\n",
         b"import torch\nx.cuda()\n",
         b"import torch\ntotal += x.item()\n",
+        b"import paddle, torch\nloss.backward()\n",
         b"class F(Function):\n    def forward(ctx, x): ctx.save_for_backward(x)\n",
     ],
 )
@@ -107,7 +108,15 @@ def test_a_program_that_trains_passes_the_screen(program: bytes) -> None:
     assert can_matter(program)
 
 
-@pytest.mark.parametrize("program", [b"", b"import os\nprint(os.getcwd())\n", b"import torch\n__version__ = '1'\n"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"",
+        b"import os\nprint(os.getcwd())\n",
+        b"import torch\n__version__ = '1'\n",
+        b"from mxnet import autograd\nloss.backward()\n",
+    ],
+)
 def test_a_program_that_cannot_matter_does_not_pass_the_screen(program: bytes) -> None:
     assert not can_matter(program)
 

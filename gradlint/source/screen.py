@@ -24,6 +24,9 @@ _TRIGGERS = re.compile(
     rb"grad|loss|[Oo]ptim|[Tt]rain|Module|[Pp]arameter|forward|[Ss]cal(?:e|er)|Function|Dataset|\.step|\.eval\(|detach"
     rb"|\.data\b|\.item|cuda|amp\b|half|[Ss]oftmax|sigmoid|where|sqrt|log|norm|mean|_\(|out=|inplace|\bdist|DDP"
 )
+# Frameworks whose losses have a `backward()` of another kind: some overwrite gradients where torch adds to them.
+_OTHERS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:mxnet|paddle|tinygrad|mindspore|jittor|chainer|oneflow)\b", re.M)
+_TORCH = re.compile(rb"torch|lightning|deepspeed|(?:import|from)[ \t]+accelerate\b")
 _IMPORT = re.compile(rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*+(?:\([^)]*+\)?)?)")  # possessive: read once
 _DYNAMIC = re.compile(rb"import_module|__import__|\bexec\b")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
@@ -31,6 +34,8 @@ _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 
 def can_matter(content: bytes) -> bool:
     """Whether a file with these bytes can hold a place that some rule reports."""
+    if _OTHERS.search(content) and not _TORCH.search(content):
+        return False
     if _SINKS.search(content):
         return True
     return bool(_FRAMEWORKS.search(content) and _TRIGGERS.search(content))
