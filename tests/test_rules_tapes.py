@@ -224,7 +224,7 @@ class TestUntrainedParameters:
     def test_a_held_parameter_behind_a_cut_is_reported_at_the_cut(self) -> None:
         (finding,) = findings("GL106", self.path(self.features(cut=Cut.GRAD_MODE, cut_at=at(9))))
         assert finding.at.line == 9
-        assert "`encoder`" in finding.message
+        assert "`encoder.weight`" in finding.message
 
     def test_a_gradient_of_zero_is_no_route(self) -> None:
         assert lines("GL106", self.path(self.features(zero_gradient=True))) == [10]
