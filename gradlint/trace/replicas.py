@@ -57,8 +57,8 @@ def _condition(place: Place) -> str:
     for frame in place:
         found = source.branches(frame.code, frame.instruction)
         if found:
-            negation = "" if found[-1].side else "not "
-            return f" under `if {negation}{found[-1].text}` ({found[-1].at.path}:{found[-1].at.line})"
+            text = found[-1].text if found[-1].side else f"not ({found[-1].text})"
+            return f" under `if {text}` ({found[-1].at.path}:{found[-1].at.line})"
     return ""
 
 
