@@ -157,6 +157,10 @@ def negate(m: Machine, value: Abstract, text: str) -> Abstract:
     return boolean(m, ~test_of(m, value), text)
 
 
+def _is_elementwise(value: Abstract) -> bool:
+    return isinstance(value, Unknown) and value.type in ("array", "tensor")
+
+
 def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
     """`left op right` for anything but a tensor (an elementwise comparison)."""
     left, right = _number(m, left), _number(m, right)
@@ -182,6 +186,8 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
         if concrete is not None:
             return compare(m, op, concrete, right, text)
         return boolean(m, Test(m.symbol(left).asked, relation, right.value, negated), text)
+    if relation in ("<", ">") and m.symbol(left) is m.symbol(right) and not _is_elementwise(left):
+        return FALSE  # epoch = start; epoch > start
     return boolean(m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that a compiler of their own takes from Python: what they are given are addresses, and no Python runs."""
+"""Functions that autograd does not look into: kernels that a compiler takes from Python, and custom operators."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 KERNEL = "triton.JITFunction"
+OPERATOR = "torch.library.CustomOpDef"
 
 
 @function("triton.jit", "triton.runtime.jit.jit", "numba.cuda.jit")
@@ -19,6 +20,14 @@ def kernel(m: Machine, call: Call) -> Abstract:
     if call.args and isinstance(call.args[0], Function):
         return Object(KERNEL, call.frame.span(call.node))
     return Builtin(call.name, kernel)
+
+
+@function("torch.library.custom_op", "torch.library.triton_op")
+def custom_operator(m: Machine, call: Call) -> Abstract:
+    """`@custom_op("mine::norm", mutates_args=())`: its gradient is what `register_autograd` is given, out of view."""
+    if any(isinstance(given, Function) for given in call.args):
+        return Object(OPERATOR, call.frame.span(call.node))
+    return Builtin(call.name, custom_operator)
 
 
 @method(KERNEL, "__getitem__")

@@ -108,6 +108,7 @@ for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
   a sum, or the zero of a head that is switched off.
 - A constant behind a guard that works: `if loss.requires_grad: loss.backward()`, `if torch.is_tensor(loss)`, or a
   counter or flag that is set only where a term was added.
+- An output that a loop fills part by part (`out[chosen] = expert(x[chosen])`), although every round could be skipped.
 - `torch.tensor(0.0, requires_grad=True)` for a batch that has nothing to learn from: its backward runs and changes
   nothing. Where it stands in for a loss that was cut off, that is `leaf-loss` (GL105).
 
@@ -123,14 +124,15 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Applicability, Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Decision, Iteration, Kind, Tape, graph, leaves
+from gradlint.tape import Decision, InPlace, Iteration, Kind, Tape, Value, graph, leaves
 from gradlint_rules.order import calls_of
 from gradlint_rules.starved import Starved, Why, starved
-from gradlint_rules.words import backward, loss_of, quoted, when
+from gradlint_rules.words import backward, bare, loss_of, quoted, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _HELP = "Use a zero that hangs on the model's output (`0.0 * output.sum()`), or skip the backward of such a batch."
+_PARTIAL = {"setitem", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add", "masked_scatter"}
 _HELP_DATA = "Compute the loss from what the model returns."
 
 
@@ -138,6 +140,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every constant that is all there is of a loss on some path."""
     for found in starved(paths, Why.CONSTANT):
         skipped = _skipped_rounds(found)
+        if skipped and _is_filled(paths, found.culprit):
+            continue
         is_fresh = found.culprit.kind is Kind.CONSTANT
         yield Report(
             found.at,
@@ -169,6 +173,12 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
     over = begun - dict(found.arrival.sink.iteration).keys()
     inside = (decision for decision in found.decisions if decision.loop in over)
     return [decision for decision in inside if not _is_settled(decision, found.arrival.tape)]
+
+
+def _is_filled(paths: Sequence[Tape], constant: Value) -> bool:
+    """Whether rounds that are not skipped write parts of it, as experts do to an output that they share."""
+    writes = (event for tape in paths for event in tape.events if isinstance(event, InPlace))
+    return any(event.before.at == constant.at and bare(event.write.op) in _PARTIAL for event in writes)
 
 
 def _is_settled(decision: Decision, tape: Tape) -> bool:

@@ -172,6 +172,8 @@ def callable_(m: Machine, call: Call) -> Abstract:
             return TRUE
         case Const() | Sequence() | Mapping() | Tensor() | Range():
             return FALSE
+        case Unknown() if value.type in ("number", "bool", "str", "array", "tensor"):
+            return FALSE
         case Instance() if value.module is not None or defines(value, "__call__"):
             return TRUE
         case Object() if value.module is not None or defines(value, "__call__"):
