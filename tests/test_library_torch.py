@@ -89,6 +89,8 @@ CONNECTED = {
     "function with a context set up late": "Late.apply(model(x)).sum()",
     "compiled": "compiled(x).sum()",
     "vmap": "torch.func.vmap(model)(x).sum()",
+    "vmap over an axis": "torch.func.vmap(model, 0)(x).sum()",
+    "data parallel on given devices": "nn.DataParallel(model, None)(x).sum()",
     "gradient of a function": "torch.func.grad(lambda y: (y ** 2).sum())(model(x)).sum()",
     "gradient and value": "sum(part.sum() for part in torch.func.grad_and_value(lambda y: (y**2).sum())(model(x)))",
     "value beside a gradient": "torch.func.grad_and_value(lambda y: model(y).sum())(x)[1]",
@@ -211,6 +213,35 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     one = only(tmp_path, f"{SETUP}if np.sqrt(4) == 2.0 and np.pi > 3:\n    model(x).sum().backward()\n")
     assert not one.decisions
     assert len(list(one.backwards())) == 1
+
+
+# what the tape tells of a dtype
+
+DTYPES = [
+    "torch.zeros(2)", "torch.arange(3)", "torch.arange(3.0)", "torch.tensor([1, 2])", "torch.tensor([1.0])",
+    "torch.tensor(True)", "torch.randint(3, (2, ))", "torch.randperm(3)", "torch.ones(2, dtype=torch.float16)",
+    "torch.zeros(2).bool()", "x>0", "x.argmax(1)", "x.half()", "x.bfloat16()", "x.double()", "x.long()", "x.int()",
+    "x.bool()", "x.to(torch.float16)", "x.to(torch.int32)", "x.type(torch.half)", "x.to('cpu')", "x.cpu()",
+    "x.half().cpu()", "x.half().float()", "x.half().to('cpu')", "x.to(x.half())", "x.max(1)[1]", "x.sort().indices",
+    "x.isnan()", "x.ne(0)", "model(x).half()", "model(x).half().float()", "model(x).long()",
+    "model(x).argmax(1).float()", "x.half()+x.half()", "x.half().clone()", "x.long().clone()", "x.half().detach()",
+    "x.half()[0]", "x.long()[0]", "x.half().sum()", "model(x).half().cpu()", "torch.zeros_like(x.half())",
+    "torch.ones_like(x.long())", "x.half().new_zeros(2)", "torch.tril_indices(2, 2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", DTYPES)
+def test_a_dtype_that_the_tape_tells_is_that_of_torch(tmp_path: Path, expression: str) -> None:
+    names: dict[str, Any] = {}
+    exec(f"{SETUP}result = {expression}", names)
+    true = names["result"].dtype
+    kinds = {torch.float16: tape.DType.HALF, torch.bfloat16: tape.DType.BFLOAT, torch.bool: tape.DType.BOOL}
+    expected = kinds.get(true, tape.DType.FLOAT if true.is_floating_point else tape.DType.INTEGER)
+    one = only(tmp_path, f"{SETUP}model(x).mul({expression}).sum().backward()")
+    (product,) = (value for value in tape.graph(loss_of(one)) if value.op == "torch.Tensor.mul")
+    told = product.argument(1)
+    assert isinstance(told, Value)
+    assert told.dtype is expected
 
 
 # mixed precision
@@ -583,6 +614,8 @@ optimizer.step()
     )
     assert kinds(one) == ["Backward", "Clip", "OptimizerStep"]
     assert loss_of(one).requires_grad
+    (clipped,) = (event for event in one.events if isinstance(event, tape.Clip))
+    assert [value.name for value in clipped.parameters] == ["weight", "bias"]
 
 
 @pytest.mark.parametrize(

@@ -309,8 +309,8 @@ def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: 
 
 def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | None = None) -> Tensor:
     """`torch.zeros(…)`, `x.new_ones(…)`, `torch.randn_like(x)`."""
-    dtype = dtype_of(call.kwargs.get("dtype")) or (like.node.dtype if like is not None else DType.FLOAT)
     plain = name.rpartition(".")[2]
+    dtype = dtype_of(call.kwargs.get("dtype")) or (like.node.dtype if like is not None else _dtype_made(plain, call))
     model = call.get(0, "input") if plain.endswith("_like") else None
     if isinstance(model, Unknown) and not model.data:
         tensors.as_tensor(m, model, call.node, call.frame)  # torch takes nothing else
@@ -326,6 +326,16 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         node.kind, node.cut, node.requires_grad = Kind.LEAF, None, True
         node.parameter = tape.Parameter("", None, node.at)
     return made
+
+
+def _dtype_made(plain: str, call: Call) -> DType:
+    """The dtype where none is asked for: indices are whole numbers, and a range is of what bounds it."""
+    if plain in ("randint", "randperm", "tril_indices", "triu_indices"):
+        return DType.INTEGER
+    if plain != "arange" or any(isinstance(bound, Const) and isinstance(bound.value, float) for bound in call.args):
+        return DType.FLOAT
+    are_whole = all(isinstance(bound, Const) and isinstance(bound.value, int) for bound in call.args)
+    return DType.INTEGER if are_whole else DType.UNKNOWN
 
 
 def _fill(plain: str, call: Call) -> object:
@@ -660,6 +670,8 @@ def _asks_for_float32(call: Call) -> bool:
 
 def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call: Call) -> Tensor:
     node = tensor.node
+    if call.values and all(isinstance(value, Const) and value.value is None for value in call.values):
+        return tensor  # `x.to(device)` with the default of `device=None`
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
     elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
