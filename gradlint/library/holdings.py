@@ -87,12 +87,21 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
 
 
 def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:
-    """Whether a cast of a parameter takes the name of a registered one (torch raises), or of one never registered."""
-    source = node.inputs[0].parameter if node.kind is Kind.OPERATION and node.inputs else None
-    if source is None or "cast" not in node.flags or not node.requires_grad:
+    """Whether a cast of a parameter takes the name of a registered one (torch raises), or what was computed from one
+    that is made on the spot stands for it: no module ever holds that."""
+    if node.kind is not Kind.OPERATION or not node.requires_grad:
         return False
+    sources = [source for source in node.inputs if source.requires_grad]
+    if sources and all(is_nowhere(source) for source in sources):
+        return True
     before = owner.attrs.get(name)
-    return source.module is None or (isinstance(before, Tensor) and is_parameter(before))
+    return "cast" in node.flags and sources[0] is node.inputs[0] and isinstance(before, Tensor) and is_parameter(before)
+
+
+def is_nowhere(value: Value) -> bool:
+    """Whether it is a parameter that was given no name: `nn.Parameter(x) * s`."""
+    parameter = value.parameter
+    return value.kind is Kind.PARAMETER and parameter is not None and parameter.module is None and not value.name
 
 
 def _frozen_before(m: Machine, owner: Instance | Object, name: str) -> Tensor | None:

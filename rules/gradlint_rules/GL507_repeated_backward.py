@@ -134,11 +134,10 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
     """Each backward that meets freed values: it, the latest of these, and the backward that freed it.
 
-    A non-leaf that an optimizer refuses ends the program before (GL515).
+    A non-leaf in the place of a leaf is what GL515 tells, which ends the program before where an optimizer refuses it.
     """
-    refused = {
-        id(event.value) for event in tape.events if isinstance(event, Fact) and event.what == "non-leaf-parameter"
-    }
+    facts = (event for event in tape.events if isinstance(event, Fact))
+    refused = {id(fact.value) for fact in facts if fact.what in ("non-leaf-parameter", "non-leaf-attribute")}
     for sink, values, freed_by in backwards(tape):
         again = next((value for value in values if id(value) in freed_by and id(value) not in refused), None)
         if again is not None:

@@ -5,7 +5,7 @@ What is meant to be optimised is the result of an operation, and not a leaf.
 ## What it does
 Reports a tensor that was computed from a leaf (`torch.randn(…, requires_grad=True) * s`, `nn.Parameter(…).cuda()`),
 where it is handed to an optimizer, kept in a module in the place of a parameter (`self.w = nn.Parameter(…).cuda()`,
-`self.w = self.w.to(device)`), or its `.grad` is read.
+`self.s = nn.Parameter(…) * 0.5`, `self.w = self.w.to(device)`), or its `.grad` is read.
 
 ## Why it matters
 Gradients are collected in leaves. An optimizer refuses with "can't optimize a non-leaf Tensor"; `.grad` is None; a
