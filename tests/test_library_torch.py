@@ -672,3 +672,69 @@ optimizer.step()
     )
     assert kinds(one) == ["Backward", "Clip", "OptimizerStep"]
     assert loss_of(one).requires_grad
+
+
+STEPS = ["Backward", "OptimizerStep", "ZeroGrad"]
+SPELT = {
+    "an engine by its name": (
+        "def train(model_engine, x):\n    model_engine.backward(model_engine(x))\n    model_engine.step()",
+        STEPS,
+    ),
+    "an engine with an optimizer": (
+        "import deepspeed\nengine, optimizer, _, _ = deepspeed.initialize(None, model, optimizer)\n"
+        "if engine.is_gradient_accumulation_boundary():\n    engine.backward(engine(x).sum())\nengine.step()",
+        STEPS,
+    ),
+    "an engine that takes all parameters": (
+        "import deepspeed\nengine, _, _, _ = deepspeed.initialize(model=model)\n"
+        "engine.backward(engine(x).sum())\nengine.step()",
+        STEPS,
+    ),
+    "a fabric by its name": (
+        "def train(fabric, x):\n    fabric.backward(model(x).sum())\n    optimizer.step()\n    optimizer.zero_grad()",
+        STEPS,
+    ),
+    "a fabric by its type": (
+        "from lightning import Fabric\n"
+        "def train(f: Fabric, x):\n    with f.autocast():\n        loss = model(x).sum()\n"
+        "    f.backward(f.all_reduce(loss))\n    optimizer.step()\n    optimizer.zero_grad()",
+        STEPS,
+    ),
+    "a fabric that launches": (
+        "import lightning as L\n"
+        "def run(fabric, net):\n    net, o = fabric.setup(net, optimizer)\n"
+        "    fabric.backward(net(x).sum())\n"
+        "    o.step()\n    o.zero_grad()\nL.Fabric().launch(run, model)",
+        STEPS,
+    ),
+    "a scaler class of the program": (
+        "class Scaler(torch.amp.GradScaler):\n    pass\ns = Scaler('cpu')\ns.scale(model(x).sum()).backward()\n"
+        "s.unscale_(optimizer)\ns.step(optimizer)\ns.update()",
+        ["Backward", "Unscale", "OptimizerStep", "ScalerUpdate"],
+    ),
+    "a wrapper that clips": (
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nw = FSDP(model)\nw(x).sum().backward()\n"
+        "w.clip_grad_norm_(1.0)\noptimizer.step()\noptimizer.zero_grad()",
+        ["Backward", "Clip", "OptimizerStep", "ZeroGrad"],
+    ),
+    "a wrapper class of the program": (
+        "class Own(nn.DataParallel):\n    pass\n"
+        "Own(model)(x).sum().backward()\noptimizer.step()\noptimizer.zero_grad()",
+        STEPS,
+    ),
+    "an autocast class of the program": (
+        "class Half(torch.autocast):\n    def __init__(self):\n"
+        "        super().__init__('cpu', dtype=torch.bfloat16)\n"
+        "with Half():\n    loss = model(x).sum()\nloss.backward()\noptimizer.step()\noptimizer.zero_grad()",
+        STEPS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_a_step_is_told_however_it_is_spelt(tmp_path: Path, name: str) -> None:
+    program, steps = SPELT[name]
+    found = tapes(tmp_path, f"{SETUP}optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{program}\n")
+    one = next(each for each in found if list(each.backwards()))
+    assert kinds(one) == steps
+    assert loss_of(one).requires_grad
