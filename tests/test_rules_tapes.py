@@ -442,3 +442,31 @@ class TestAccounts:
     def test_a_parameter_is_known_by_where_it_was_made_through_whatever_it_is_reached(self) -> None:
         assert lines("GL501", self.stepping(parameter(1))) == []
         assert lines("GL501", self.stepping(parameter(3, "", Module("model")))) == []
+
+
+class TestStepWithoutBackward:
+    held = parameter(1)
+
+    def path(self, loss: Value, whole: bool = True, **optimizer: Any) -> Tape:
+        stepped = Optimizer("optimizer", "torch.optim.SGD", at(5), [self.held], **optimizer)
+        computed = Fact(at=at(20), what="loss", value=loss, text="loss")
+        return tape(computed, OptimizerStep(at=at(30), optimizer=stepped), complete=whole)
+
+    def loss(self) -> Value:
+        return operation(20, "torch.mean", self.held)
+
+    def test_a_loss_of_what_the_step_holds_was_meant_for_it(self) -> None:
+        (finding,) = findings("GL511", self.path(self.loss()))
+        assert (finding.at.line, [related.at.line for related in finding.related]) == (30, [20])
+        assert "`optimizer` steps" in finding.message
+
+    def test_is_silent_about_a_loss_of_other_parameters(self) -> None:
+        assert lines("GL511", self.path(operation(20, "torch.mean", parameter(2)))) == []
+
+    def test_is_silent_where_it_is_not_known_what_is_held_or_who_else_has_it(self) -> None:
+        assert lines("GL511", self.path(self.loss(), complete=False)) == []
+        assert lines("GL511", self.path(self.loss(), escapes=True)) == []
+        assert lines("GL511", self.path(self.loss(), whole=False)) == []
+
+    def test_is_silent_beside_any_backward(self) -> None:
+        assert lines("GL511", self.path(self.loss()), tape(self.loss())) == []
