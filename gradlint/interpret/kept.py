@@ -28,9 +28,25 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
         _search(m, loop, value, holders, seen, 0)
     sure = _sure(m) if holders else frozenset()
     for node, at, how in holders.values():
-        if how == "sum" and len(_rounds(loop, node, sure)) < loop.round:
+        if how == "sum" and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
             continue
         m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
+
+
+def _is_freed_twice(m: Machine, node: Value) -> bool:
+    """Whether a second backward would meet what a call out of view computed: it raises, so no graph is handed on there.
+
+    `loss, state = model(batch, state)`: a state that carried the graph along could not be trained with.
+    """
+    freed: set[int] = set()
+    within = {id(value) for value in tape.graph(node) if value.op == "call"}
+    for sink in m.sinks:
+        met = within & {id(value) for value in sink.graph}
+        if met & freed:
+            return True
+        if not sink.retain_graph and not sink.create_graph:
+            freed |= met
+    return False
 
 
 def holds_graph(m: Machine, owner: Abstract) -> bool:
