@@ -118,7 +118,16 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
             if written is not None:
                 return _described(m, written, at)
             return _of_tensor(value.node, ignored), _origin(value.node).at
+        case Tensor() if _is_ticked(value.node):
+            return "mark", at
     return "read", at
+
+
+def _is_ticked(node: Value) -> bool:
+    """Whether only numbers of the program were written into zeros, `label[present] = 1`: a zero says absent."""
+    while node.op.rpartition(".")[2] in ("__setitem__", "view", "part") and len(node.inputs) == 1:
+        node = node.inputs[0]
+    return node.kind is Kind.CONSTANT and "zeros" in node.op
 
 
 def _numbers(value: Abstract) -> Iterator[Abstract]:
