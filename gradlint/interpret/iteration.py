@@ -62,6 +62,16 @@ def rounds(m: Machine) -> range:
     return range(m.loops[-1].rounds if m.loops else 2)
 
 
+def is_endless(iterable: Abstract) -> bool:
+    """Whether something goes on for ever, as `itertools.count()` does, and what wraps it."""
+    if not isinstance(iterable, Object):
+        return False
+    if "endless" in iterable.state:
+        return bool(iterable.state["endless"])
+    sources = [is_endless(source) for source in iterable.state.get("sources", ())]
+    return bool(sources) and (all(sources) if iterable.cls == "builtins.zip" else any(sources))
+
+
 def is_counted(m: Machine) -> bool:
     """Whether a counter was met: then a list has as many items as leave the remainder of its length."""
     return m.session.listed == m.session.batches

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, binary, hashable, item, lookup_name
+from gradlint.interpret.iteration import is_endless
 from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -460,22 +461,12 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
             return True
 
         m.iterate(iterable, visit, Call("for", [], {}, node.iterable, frame))
-        if not ended and not _is_endless(iterable):
+        if not ended and not is_endless(iterable):
             loop.ends()
         kept.report(m, loop)
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)
-
-
-def _is_endless(iterable: Abstract) -> bool:
-    """Whether something goes on for ever, as `itertools.count()` does, and what wraps it."""
-    if not isinstance(iterable, Object):
-        return False
-    if "endless" in iterable.state:
-        return bool(iterable.state["endless"])
-    sources = [_is_endless(source) for source in iterable.state.get("sources", ())]
-    return bool(sources) and (all(sources) if iterable.cls == "builtins.zip" else any(sources))
 
 
 @handles(EXECUTE, ir.With)

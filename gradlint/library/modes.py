@@ -79,7 +79,7 @@ def run_inside(m: Machine, made: Object, call: Call) -> Abstract:
     before = _before(m, made)
     made.state["entered"] = True
     if made.cls == "torch.set_grad_enabled":
-        _set_by_context(m, made)
+        set_by_context(m, made)
     else:
         _enter(m, made)
     try:
@@ -96,8 +96,8 @@ def _before(m: Machine, made: Object) -> GradState:
     return before
 
 
-def _set_by_context(m: Machine, made: Object) -> None:
-    """`with torch.set_grad_enabled(…)`: what the call has set, the `with` restores."""
+def set_by_context(m: Machine, made: Object) -> None:
+    """`with torch.set_grad_enabled(…)`, or a stack of contexts: what the call has set, the `with` restores."""
     m.grad.by_call = False
     for event in reversed(m.tape.events):
         if isinstance(event, tape.GradMode) and event.at == made.at:

@@ -264,6 +264,8 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
         holdings.freezes_module(m, module, call)
     elif call.name in holdings.MISSPELT:
         holdings.misspelt(m, module, call)
+    elif call.name == "training":
+        _put_in_mode(m, module, call)
     adopt(module, call.name, call.args[0])
     holdings.attached(m, module, call.name, call.args[0], call)
     items = module.state.get("items")
@@ -274,6 +276,16 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
     else:
         module.attrs[call.name] = call.args[0]
     return NONE
+
+
+def _put_in_mode(m: Machine, module: Instance | Object, call: Call) -> None:
+    """`module.training = mode`, of this module alone: a program that puts modes back does so for every part."""
+    from gradlint.library.phases import tell_mode
+
+    told = conditions.truth(m, call.args[0])
+    module.state["training"] = told
+    if told is not False:
+        tell_mode(m, module, told, call)
 
 
 # what a module is made of
@@ -476,6 +488,7 @@ def set_training(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     for _, part in modules(module):
         if isinstance(part, Instance | Object):
             part.state["training"] = training
+            part.attrs.pop("training", None)
     m.note("attribute", "training", training)
     tell_mode(m, module, told, call)
     return module

@@ -91,6 +91,18 @@ def _index(found: _File, node: ast.AST) -> None:
         case ast.With() | ast.AsyncWith():
             for item in node.items:
                 found.contexts[extent(item.context_expr)] = "with"
+                for call in _entered_on(item.optional_vars, node.body):
+                    found.contexts[extent(call)] = "with"
+
+
+def _entered_on(stack: ast.expr | None, body: Sequence[ast.stmt]) -> Iterator[ast.Call]:
+    """`stack.enter_context(…)` in the block of `with ExitStack() as stack`: that ends with the block."""
+    if not isinstance(stack, ast.Name):
+        return
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=stack.id), attr="enter_context")):
+                yield node
 
 
 def function(code: CodeType) -> ast.AST | None:

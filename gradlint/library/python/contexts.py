@@ -100,19 +100,25 @@ def stack(m: Machine, call: Call) -> Abstract:
 @method(_STACK, "__enter__")
 def enter_stack(m: Machine, receiver: Object, call: Call) -> Abstract:
     """The stack itself."""
+    receiver.state["entered"] = True
     return receiver
 
 
 @method(_STACK, "enter_context")
 def enter_context(m: Machine, receiver: Object, call: Call) -> Abstract:
     """Enters a context, which ends with the stack."""
+    from gradlint.library.modes import MODES, set_by_context
+
     if not call.args:
         return NONE
     context = call.args[0]
     enter, leave = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
     if not isinstance(leave, Unknown):
         receiver.state["leave"].append(leave)
-    return context if isinstance(enter, Unknown) else m.invoke(enter, [], call)
+    entered = context if isinstance(enter, Unknown) else m.invoke(enter, [], call)
+    if isinstance(context, Object) and context.cls in MODES and receiver.state.get("entered"):
+        set_by_context(m, context)
+    return entered
 
 
 @method(_STACK, "push", "callback")

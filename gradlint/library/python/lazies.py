@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions
-from gradlint.interpret.iteration import iterates
+from gradlint.interpret.iteration import is_endless, iterates
 from gradlint.interpret.machine import Raised, Visit
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -124,19 +124,32 @@ def in_step(m: Machine, sources: list[Abstract], visit: Any, call: Call) -> None
     """Hands the items of several iterables on together, up to the end of the shortest."""
     if not sources:
         return
-    driver = next((n for n, source in enumerate(sources) if not is_open(source)), 0)
-    others = {n: listed(m, source, call) for n, source in enumerate(sources) if n != driver}
+    driver = _driver(sources)
+    counters = {n: source for n, source in enumerate(sources) if n != driver and _counts(source)}
+    others = {n: listed(m, source, call) for n, source in enumerate(sources) if n != driver and n not in counters}
     periods = {n: len(made.items) for n, made in others.items() if _turns(sources[n])}
     position = 0
 
     def step(item: Abstract) -> bool:
         nonlocal position
         others_now = {n: following(m, made, position % (periods.get(n) or position + 1)) for n, made in others.items()}
+        others_now |= {n: m.invoke(m.attribute(source, "__next__", call), [], call) for n, source in counters.items()}
         items = [item if n == driver else others_now[n] for n in range(len(sources))]
         position += 1
         return None in items or bool(visit(items))
 
     m.iterate(sources[driver], step, call)
+
+
+def _driver(sources: list[Abstract]) -> int:
+    """The source that says how far all of them are followed: one whose length is known, or one that has an end."""
+    known = (n for n, source in enumerate(sources) if not is_open(source))
+    with_an_end = (n for n, source in enumerate(sources) if not is_endless(source))
+    return next(known, next(with_an_end, 0))
+
+
+def _counts(source: Abstract) -> bool:
+    return isinstance(source, Object) and source.cls == "itertools.count"
 
 
 def _turns(source: Abstract) -> bool:

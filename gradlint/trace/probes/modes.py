@@ -78,7 +78,7 @@ def _train(session: Session, original: Callable[..., Any]) -> Callable[..., Any]
             return original(self, mode)
         finally:
             session.in_train = False
-            session.guarded(_set, session, self, mode)
+            session.guarded(mode_set, session, self, mode)
 
     return train
 
@@ -89,7 +89,8 @@ def _asks(module: torch.nn.Module) -> bool:
     return code is not None and is_users(code) and "training" in code.co_names
 
 
-def _set(session: Session, module: torch.nn.Module, mode: bool) -> None:
+def mode_set(session: Session, module: torch.nn.Module, mode: bool) -> None:
+    """A module, with its parts, was put into train mode or eval mode."""
     matters = any(isinstance(part, _DIFFERS) or _asks(part) for part in module.modules())
     session.happened("train", module=session.part(module), training=mode, matters=matters)
     session.look_again()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradlint.trace.frames import Place, here, is_users, nearest
+from gradlint.trace.probes.modes import mode_set
 from gradlint.trace.recorder import tensors
 from gradlint.trace.session import Session
 
@@ -89,6 +90,8 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                 session.guarded(_attached, session, name, value)
         elif isinstance(value, (list, tuple, dict)) and is_users(sys._getframe(1).f_code):
             containers.append((weakref.ref(self), name, here()))
+        elif name == "training" and value and not session.in_train and is_users(sys._getframe(1).f_code):
+            session.guarded(mode_set, session, self, True)  # as for its parts: who puts modes back does so for each
 
     def tell(*_: object) -> None:
         for module, name, place in containers:
