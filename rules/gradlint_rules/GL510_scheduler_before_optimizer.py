@@ -98,8 +98,23 @@ def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
         mine = [step for step in steps if step.optimizer is scheduler.optimizer]
     else:
         mine = steps if len({id(step.optimizer) for step in steps}) == 1 else []
-    shared = [step for step in mine if step.iteration[: len(event.iteration)] == event.iteration]
-    return mine[0] if shared and mine else None
+    around = _around(event, tape)
+    shared = [step for step in mine if step.iteration[: len(around)] == around]
+    return mine[0] if shared and around else None
+
+
+def _around(event: SchedulerStep, tape: Tape) -> tuple[tuple[int, int], ...]:
+    """The rounds of loops around a scheduler's step, without a loop over schedulers: each steps in one round of it."""
+    steps = [step.iteration for step in tape.events if isinstance(step, OptimizerStep)]
+    own = [one.iteration for one in tape.events if isinstance(one, SchedulerStep) and one.scheduler is event.scheduler]
+    around = event.iteration
+    while len(around) > 1:
+        *outer, (loop, number) = around
+        comes_round = any(other == loop and again != number for iteration in own for other, again in iteration)
+        if comes_round or any(step[: len(around)] == around for step in steps):
+            break
+        around = tuple(outer)
+    return around
 
 
 def _report(event: SchedulerStep, step: OptimizerStep) -> Report:
