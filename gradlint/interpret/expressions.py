@@ -683,10 +683,17 @@ def _has(items: dict[Any, Abstract], key: object) -> bool:
         return False
 
 
+def _is_basic(index: Abstract) -> bool:
+    """Whether an index is a number or a slice, and no tensor or list."""
+    if isinstance(index, Unknown):
+        return index.type == "number" and index.origin is None
+    return isinstance(index, Const) or (isinstance(index, Object) and index.cls == "builtins.slice")
+
+
 def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, frame: Frame) -> Tensor:
     """`tensor[index]`: a view for integers and slices, a copy for tensors, lists and masks."""
     parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
-    if all(isinstance(part, Const) or (isinstance(part, Object) and part.cls == "builtins.slice") for part in parts):
+    if all(map(_is_basic, parts)):
         made = tensors.view(m, target, "torch.Tensor.__getitem__", node, frame)
     else:
         chosen = [index for index in tensors.sources(m, parts, node, frame) if not index.requires_grad]
