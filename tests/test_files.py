@@ -130,6 +130,7 @@ def test_whoever_imports_or_is_imported_by_a_file_that_matters_matters() -> None
         "main.py": b"import pkg\npkg.fit(0.0)",
         "docs.py": b"'''How engine works'''",
         "other.py": b"import os",
+        "mx.py": b"from mxnet import autograd\nimport engine\ndef fit(loss): loss.backward()",
     }
     assert screen(contents) == ("engine.py", "history.py", "deque_of.py", "pkg/__init__.py", "main.py")
 

@@ -34,15 +34,20 @@ _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 
 def can_matter(content: bytes) -> bool:
     """Whether a file with these bytes can hold a place that some rule reports."""
-    if _OTHERS.search(content) and not _TORCH.search(content):
+    if _is_of_another(content):
         return False
     if _SINKS.search(content):
         return True
     return bool(_FRAMEWORKS.search(content) and _TRIGGERS.search(content))
 
 
+def _is_of_another(content: bytes) -> bool:
+    return bool(_OTHERS.search(content) and not _TORCH.search(content))
+
+
 def screen(contents: Mapping[str, bytes]) -> tuple[str, ...]:
     """The paths of the files that can matter, of those that import one of them, and of all that these import."""
+    contents = {path: content for path, content in contents.items() if not _is_of_another(content)}
     named = {path: _module_name(path) for path in contents}
     imported = {path: _imported_words(content) for path, content in contents.items()}
     matters = {path for path, content in contents.items() if can_matter(content)}
