@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
-from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
+from gradlint.interpret.machine import ATTRIBUTE, handles
 from gradlint.interpret.registry import GUESSES, MethodHandler, canonical, find_attribute, find_method
 from gradlint.interpret.values import (
     NONE,
@@ -79,8 +79,6 @@ def of_mapping(m: Machine, mapping: Mapping, name: str, at: Call) -> Abstract | 
 @handles(ATTRIBUTE, Const)
 def of_constant(m: Machine, constant: Const, name: str, at: Call) -> Abstract | None:
     found = method(constant, type(constant.value).__name__, name)
-    if found is None and constant.value is None and not name.startswith("__"):
-        raise Raised(Object("builtins.AttributeError", at.frame.span(at.node)), at.frame.span(at.node))
     return found or Unknown(m.symbol(constant).derive(("attribute", name), name), data=True)
 
 
