@@ -70,7 +70,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Tape
+from gradlint.tape import Backward, Event, Tape, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, key
 from gradlint_rules.training import cleared_each_round
 from gradlint_rules.uncut import safe, unsafe
@@ -121,10 +121,15 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
     name = f"`{account.optimizer.name or account.optimizer.cls or 'optimizer'}`"
     message = f"{backward(sink)} adds to gradients that {name} has used already: nothing clears them between two steps"
     help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` before this backward, in the same loop."
-    cleared = [Related(event.at, "cleared here, but not before each step") for event in account.clearings[:1]]
+    cleared = [Related(event.at, f"cleared here, but not {_what_is_left(event)}") for event in account.clearings[:1]]
     return Report(
         sink.at, message, help_, places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
     )
+
+
+def _what_is_left(clearing: Event) -> str:
+    is_partial = isinstance(clearing, ZeroGrad) and clearing.optimizer is None
+    return "all that the optimizer holds" if is_partial else "before each step"
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -36,6 +36,15 @@ class Gradient:
     sink: Backward
     used: bool = False
     doubtful: bool = False
+    cleared: tuple[Value, ...] = ()  # the part of it that is known to have been cleared
+
+    def remains(self, optimizer: Optimizer) -> bool:
+        """Whether it is known to lie there still, or a part of it in a parameter that the optimizer holds."""
+        if self.doubtful or not self.cleared:
+            return not self.doubtful
+        gone = identities(self.cleared)
+        left = [leaf.parameter for leaf in self.sink.leaves if leaf.parameter is not None and not leaf.assumed]
+        return any(optimizer.holds(parameter) and not share(gone, [parameter]) for parameter in left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
                     cleared, after_step = [], False
             case OptimizerStep() if event.optimizer is optimizer:
                 fresh = tuple(gradient.sink for gradient in pending if not gradient.used)
-                stale = tuple(gradient.sink for gradient in pending if gradient.used and not gradient.doubtful)
+                stale = tuple(gradient.sink for gradient in pending if gradient.used and gradient.remains(optimizer))
                 made.updates.append(Update(event, fresh, stale, tuple(wiped), given))
                 for gradient in pending:
                     gradient.used = True
@@ -144,7 +153,10 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
                     pending = []
                     given = given and not isinstance(event, ZeroGrad)  # what was read before it is no longer there
                 for gradient in pending:
-                    gradient.doubtful = True
+                    if isinstance(event, ZeroGrad) and _is_exact(event, optimizer, tape):
+                        gradient.cleared += event.parameters
+                    else:
+                        gradient.doubtful = True
     made.left = [gradient.sink for gradient in pending if not gradient.used]
     return made
 
@@ -179,6 +191,11 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     cleared += values
     done = identities(cleared)
     return len(held) == len(optimizer.parameters) and all(share(done, [one]) for one in held)
+
+
+def _is_exact(event: ZeroGrad, optimizer: Optimizer, tape: Tape) -> bool:
+    """Whether it is known what was cleared: all that a module has (`model.zero_grad()`), or what a run has shown."""
+    return optimizer.complete and event.complete and bool(event.parameters) and (tape.traced or bool(event.text))
 
 
 def is_gradient(value: Value) -> bool:
