@@ -219,7 +219,21 @@ def super_(m: Machine, call: Call) -> Abstract:
     return m.unknown(text(call))
 
 
-@function("builtins.property", "functools.cached_property")
+@function("functools.cached_property")
+def cached_property_(m: Machine, call: Call) -> Abstract:
+    """`@cached_property`: what the getter has given once is an attribute of the object from then on."""
+    getter = argument(m, call)
+
+    def first(machine: Machine, asked: Call) -> Abstract:
+        value = machine.call(getter, asked)
+        if asked.args and isinstance(asked.args[0], Instance):
+            asked.args[0].attrs[getter.name if isinstance(getter, Function) else asked.name] = value
+        return value
+
+    return Object("builtins.property", place(call), {"get": Builtin("functools.cached_property", first, wraps=getter)})
+
+
+@function("builtins.property")
 def property_(m: Machine, call: Call) -> Abstract:
     """`@property`."""
     state: dict[str, Any] = {"get": call.get(0, "fget"), "set": call.get(1, "fset")}
