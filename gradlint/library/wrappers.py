@@ -1,7 +1,7 @@
 """Modules around a module: DistributedDataParallel, DataParallel, FSDP, averaged models.
 
-Facts for the rules: `ddp-forward` (the wrapper was called), `ddp-module` (its inner module was taken: `ddp.module`),
-`no-sync` (a `no_sync()` region is entered or left: `detail`).
+Facts for the rules: `ddp-made` (a module was wrapped), `ddp-forward` (the wrapper was called), `ddp-module` (its inner
+module was taken: `ddp.module`), `no-sync` (a `no_sync()` region is entered or left: `detail`).
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def wrap(m: Machine, call: Call) -> Abstract:
     inner = call.get(0, "module") or call.get(0, "model")
     if inner is not None and call.name == _AVERAGED:
         inner = Copier(m, call).copy(inner)
+    if inner is not None and call.name in _SYNCHRONISED:
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="ddp-made", module=module_of(m, inner, call)))
     return wrapped(m, call.name, inner, call)
 
 

@@ -78,7 +78,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for tape in paths:
         if any(isinstance(event, Fact) and event.what == "gradients-reduced" for event in tape.events):
             continue
-        for replica in replicas(tape):
+        for replica in replicas(tape, "ddp-made"):
             for run in passes(tape, replica):
                 call = _bypass(run, replica)
                 if call is not None and call.at not in told:
@@ -96,6 +96,9 @@ def _bypass(run: Pass, replica: Module) -> Event | None:
     inner = [event for event in run.since if isinstance(event, ModuleCall) and event.module.is_within(replica)]
     met = [event for event in inner if event.result is not None and id(event.result) in graph]
     call = next((event for event in reversed(met) if event.module is replica), met[0] if met else None)
+    made = [fact for fact in facts if fact.what == "ddp-made"]
+    if call is not None and made and call.order < made[0].order:
+        return None  # computed before there was a wrapper
     return call and _taken_around(call, taken)
 
 

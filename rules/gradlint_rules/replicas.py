@@ -28,10 +28,10 @@ class Update:
     is_reduced: bool = False  # by hand: gradients went through a collective
 
 
-def replicas(tape: Tape) -> list[Module]:
-    """The wrapped modules that a path speaks of."""
+def replicas(tape: Tape, *also: str) -> list[Module]:
+    """The wrapped modules that a path speaks of, in these facts too."""
     facts = (event for event in tape.events if isinstance(event, Fact) and event.module is not None)
-    found = [fact.module for fact in facts if fact.what in ("ddp-forward", "ddp-module", "no-sync")]
+    found = [fact.module for fact in facts if fact.what in ("ddp-forward", "ddp-module", "no-sync", *also)]
     return list({id(module): module for module in found if module is not None}.values())
 
 

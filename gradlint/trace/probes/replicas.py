@@ -19,8 +19,18 @@ _LEFT_OUT = re.compile(r"did not receive grad for rank \d+: ([\d ]+)")
 def install(session: Session) -> None:
     """Put the probe in its place."""
     wrapper = torch.nn.parallel.DistributedDataParallel
+    session.replace(wrapper, "__init__", lambda original: _init(session, original))
     session.replace(wrapper, "forward", lambda original: _forward(session, original))
     session.add(wrapper, "module", property(lambda self: _module(session, self)))
+
+
+def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not session.quiet:
+            session.guarded(_told, session, "ddp-made", self)
+
+    return make
 
 
 def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
