@@ -94,7 +94,8 @@ def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
     used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
     for account in accounts(paths):
-        for update in account.updates if account.optimizer.complete else ():
+        is_known = account.optimizer.complete and not account.tape.traced  # which is not recorded throughout
+        for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
                 if key(wiped.sink) in used or not _is_one_step(update, wiped, account.optimizer):
                     continue
