@@ -179,6 +179,9 @@ def grad(m: Machine, call: Call) -> Abstract:
     """The gradients, with a graph of their own where `create_graph=True`."""
     outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
     options = _options(call, 3)
+    asked = call.get(4, "create_graph")
+    if call.open or (asked is not None and not isinstance(asked, Const)):  # then there can be a graph, and it is kept
+        options = {"retain_graph": True, "create_graph": True}
     inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
     values = outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
     made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
@@ -200,8 +203,9 @@ def _gradients(m: Machine, wanted: Abstract | None, sources: list[Value], call: 
     is_open = (isinstance(wanted, Sequence) and wanted.open) or isinstance(wanted, Unknown)
     parts: list[Abstract] = []
     for position in range(max(count, 1)):
-        if create:
-            made = tensors.operation(m, "torch.autograd.grad", sources, call.node, call.frame)
+        if create or any(source.requires_grad and not source.assumed for source in sources):
+            cut = None if create else Cut.DETACH
+            made = tensors.operation(m, "torch.autograd.grad", sources, call.node, call.frame, cut=cut)
             made.storage = tape.Storage()
             part = Tensor(made)
         else:

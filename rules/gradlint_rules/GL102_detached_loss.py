@@ -6,8 +6,8 @@ NumPy.
 ## What it does
 Follows the loss back to the parameters on every path and reports the first cut after the parameters where no route is
 left whole: `.detach()`, `.detach_()`, `.data`, `.item()`, `.tolist()`, `.numpy()`, `np.asarray(…)`, `float(…)`,
-`int(…)`, or a new tensor made of copied values (`torch.tensor(x)`, `torch.FloatTensor(…)`, `torch.as_tensor` of a
-list of tensors).
+`int(…)`, a new tensor made of copied values (`torch.tensor(x)`, `torch.FloatTensor(…)`, `torch.as_tensor` of a
+list of tensors), or gradients taken without `create_graph=True` (`torch.autograd.grad(u, x)` in a residual).
 
 ## Why it matters
 The values are right, so the loss prints as it should; but autograd knows nothing of where they came from, and the
@@ -63,6 +63,7 @@ print(loss.item())
 ## What it does not report
 - A stop-gradient on one of several routes: a detached target, a teacher, a bootstrap value (see `partial-detach`,
   GL109, for those that look like an accident).
+- Gradients of `torch.autograd.grad` in a step that is not back-propagated, such as an adversarial example's.
 - Copies for logging: what does not flow into a loss is nobody's concern.
 - `torch.as_tensor(t)` of one tensor, `torch.stack`, `torch.cat`, `.cpu()`, `.to(…)`, `.float()`: they keep the graph.
 
@@ -100,6 +101,8 @@ def _message(found: Starved) -> str:
 
 
 def _help(found: Starved) -> str:
+    if found.culprit.op == "torch.autograd.grad":
+        return "`create_graph=True` gives gradients that can be differentiated again."
     if found.culprit.op in ("torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"):
         return "Join tensors with `torch.stack` or `torch.cat`, which keep the graph."
     return f"Compute the loss from the tensor itself; keep {maker(found.culprit)} for what is logged."

@@ -14,6 +14,7 @@ _COPIES = {"tensor", "as_tensor", "FloatTensor", "Tensor", "DoubleTensor", "Half
 _LISTS = (ast.List, ast.ListComp, ast.Tuple)
 _OUT_OF_TORCH = {"numpy", "tolist", "cpu", "item"}
 _MATHS = {"exp", "log", "sqrt", "tanh", "sin", "cos", "log1p", "expm1", "floor", "ceil"}
+_UP_TO_OUTPUTS = 3  # arguments of `torch.autograd.grad` by position: `outputs`, `inputs`, `grad_outputs`
 _STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
 _LAZY = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.IfExp, ast.BoolOp)
 _OFF = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
@@ -24,6 +25,8 @@ def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     match node:
         case ast.Attribute(attr="data", value=value):
             return (_passed_on(node, value, source),)
+        case ast.Call() if source.called(node.func) == "torch.autograd.grad":
+            return (_with_graph(node, source),)
         case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _DROPPED:
             return _without_call(node, value, source)
         case ast.Call(func=func, args=[ast.expr() as argument, *_]) if source.called(func) in _PASSED_ON:
@@ -34,6 +37,20 @@ def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
             if source.called(func) == f"math.{name}":
                 return (source.replace(node, f"{source.operand(argument)}.{name}()"),)
     raise NoFixError("no cut that can be taken out")
+
+
+def _with_graph(call: ast.Call, source: FixSource) -> Edit:
+    """Gradients with a graph of their own, which keeps the first one."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    if len(call.args) > _UP_TO_OUTPUTS or None in given or _is_false(given.get("retain_graph")):
+        raise NoFixError("its arguments leave no room for `create_graph=True`")
+    if "create_graph" in given:
+        return source.replace(given["create_graph"], "True")
+    return source.add_argument(call, "create_graph=True")
+
+
+def _is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
 
 
 def is_copy(node: ast.Call, source: FixSource) -> bool:

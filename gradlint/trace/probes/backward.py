@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradlint.tape import Kind
+from gradlint.tape import Cut, Kind
 from gradlint.trace import explain
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import here, is_direct
@@ -139,19 +139,20 @@ def _scaler(session: Session, losses: list[torch.Tensor], ops: list[Op]) -> Step
 
 
 def _remember(session: Session, gradients: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
-    """Gradients that carry a graph themselves (`create_graph=True`) come from what they were computed from."""
+    """Gradients come from what they were computed from: with a graph (`create_graph=True`), or cut off from it."""
     place = here()
     inputs = tuple(session.memory.of(source, place) for source in sources)
+    comes = any(source.requires_grad for source in inputs)
     for gradient in gradients:
-        kind = Kind.OPERATION if gradient.requires_grad else Kind.DATA
         op = Op(
             "torch.autograd.grad",
-            kind,
-            inputs if gradient.requires_grad else (),
+            Kind.OPERATION if comes else Kind.DATA,
+            inputs if comes else (),
             place,
             next(serial),
             session.step,
             gradient.requires_grad,
             gradient.dtype,
+            cut=Cut.DETACH if comes and not gradient.requires_grad else None,
         )
         session.memory.remember(gradient, op)
