@@ -321,6 +321,10 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         else:
             before.open = True
         return before
+    if isinstance(before, Unknown) and before.type == "array" and before.origin is not None and before.origin.storage:
+        handler = find_method("numpy.ndarray", "__augment__")
+        if handler is not None:
+            handler(m, before, Call(node.op, [value], {}, node, frame))
     return binary(m, node.op, before, value, node, frame)
 
 

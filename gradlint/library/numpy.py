@@ -204,6 +204,13 @@ def set_item(m: Machine, receiver: Any, call: Call) -> Abstract:
     return NONE
 
 
+@method(_ARRAY, "__augment__")
+def augment(m: Machine, receiver: Any, call: Call) -> Abstract:
+    """`array -= value`, where the array shares its memory with a tensor."""
+    written(m, Unknown(receiver.symbol, data=True, origin=receiver.origin, type="array"), f"{_ARRAY}.{call.name}", call)
+    return NONE
+
+
 @method(_ARRAY, "__getitem__")
 def get_item(m: Machine, receiver: Any, call: Call) -> Abstract:
     """`array[index]`: it comes from the array, and from the tensor behind the index."""
