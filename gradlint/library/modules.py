@@ -43,7 +43,7 @@ CONTAINERS = (
     "torch.nn.ParameterList",
     "torch.nn.ParameterDict",
 )
-_HANDLE = "torch.utils.hooks.RemovableHandle"
+HANDLE = "torch.utils.hooks.RemovableHandle"
 alias("torch.nn.modules", "torch.nn")
 alias("torch.nn.modules.module", "torch.nn")
 alias("torch.nn.parameter", "torch.nn")
@@ -273,6 +273,10 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
         items.items[int(call.name)] = call.args[0]
     elif isinstance(items, Mapping) and call.name in items.items:
         items.items[call.name] = call.args[0]
+    elif is_module(call.args[0]) and _kind(module) == "torch.nn.Sequential":
+        named = _named_items(module)
+        if named is not None:
+            named.items[call.name] = call.args[0]  # it runs with the others
     else:
         module.attrs[call.name] = call.args[0]
     return NONE
@@ -297,9 +301,10 @@ def parts(value: Abstract) -> Iterator[tuple[str, Abstract]]:
         own = value.state.get("parameters")
         if isinstance(own, dict):
             yield from own.items()
-        yield from contained(value.state.get("items"))
+        held = dict(contained(value.state.get("items")))
+        yield from held.items()
         for name, part in value.attrs.items():
-            if (
+            if name not in held and (
                 is_module(part)
                 or (isinstance(part, Tensor) and part.node.parameter is not None and is_parameter(part))
                 or (isinstance(part, Unknown) and _may_be_module(part))
@@ -585,17 +590,17 @@ def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
         return m.unknown("handle", data=True)
     hooks, entry = module.state.setdefault("forward-hooks", []), (hook, call.constant(None, "with_kwargs") is True)
     hooks.append(entry)
-    return Object(_HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": entry})
+    return Object(HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": entry})
 
 
-@method(_HANDLE, "remove", "__exit__")
+@method(HANDLE, "remove", "__exit__")
 def remove_hook(m: Machine, handle: Object, call: Call) -> Abstract:
     """`handle.remove()`: from here on the hook is not called."""
     handle.state["hooks"][:] = [each for each in handle.state["hooks"] if each is not handle.state["entry"]]
     return NONE
 
 
-@method(_HANDLE, "__enter__")
+@method(HANDLE, "__enter__")
 def with_hook(m: Machine, handle: Object, call: Call) -> Abstract:
     return handle
 

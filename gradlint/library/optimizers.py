@@ -22,6 +22,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library.autograd import clears, has_gradient
+from gradlint.library.modules import HANDLE
 from gradlint.tape import Kind, Value, Write
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None
     handle = handle_of(m, optimizer, call)
     if handle is None:
         return NONE
+    _run_hooks(m, "pre", optimizer, handle, call)
     closure = call.get(0, "closure") if scaler is None else None
     result: Abstract = NONE
     if closure is not None and not (isinstance(closure, Const) and closure.value is None):
@@ -168,6 +170,7 @@ def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None
             storage.writes.append(
                 Write(f"{handle.cls or 'optimizer'}.step", at, m.where, storage.version, True, len(m.tape.events))
             )
+    _run_hooks(m, "post", optimizer, handle, call)
     return result
 
 
@@ -189,14 +192,29 @@ def add_param_group(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
     OPTIMIZER,
     "state_dict",
     "load_state_dict",
-    "register_step_pre_hook",
-    "register_step_post_hook",
     "train",
     "eval",
     "share_memory",
 )
 def harmless(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
     return m.unknown("state", data=True)
+
+
+@method(OPTIMIZER, "register_step_pre_hook", "register_step_post_hook")
+def register_step_hook(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
+    """`optimizer.register_step_pre_hook(hook)`: called with the optimizer at each step."""
+    handle, hook = handle_of(m, optimizer, call), call.get(0, "hook")
+    if handle is None or hook is None:
+        return m.unknown("handle", data=True)
+    moment = "pre" if call.frame.text(call.node).partition("(")[0].endswith("pre_hook") else "post"
+    hooks = m.state.setdefault("step-hooks", {}).setdefault((id(handle), moment), [])
+    hooks.append(hook)
+    return Object(HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": hook})
+
+
+def _run_hooks(m: Machine, moment: str, optimizer: Abstract, handle: tape.Optimizer, call: Call) -> None:
+    for hook in list(m.state.get("step-hooks", {}).get((id(handle), moment), ())):
+        m.invoke(hook, [optimizer, Sequence("tuple", []), Mapping({})], call)
 
 
 @attribute(OPTIMIZER, "param_groups")

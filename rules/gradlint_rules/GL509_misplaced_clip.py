@@ -84,7 +84,10 @@ def _is_misplaced(account: Account, clipped: Clipped) -> bool:
     """Whether the backward and the step of its round stand on the same side of it."""
     if clipped.clip.exhausted or not clipped.clip.iteration:
         return False
+    steps_in = {loop for update in account.updates for loop, _ in update.step.iteration}
     mine = clipped.clip.iteration
+    while len(mine) > 1 and mine[-1][0] not in steps_in:  # a loop over groups or parameters alone
+        mine = mine[:-1]
     return any(update.step.iteration[: len(mine)] == mine and update.fresh for update in account.updates)
 
 
