@@ -121,6 +121,15 @@ def made_on_device(m: Machine, call: Call) -> Abstract | None:
     return None
 
 
+@function("torch.Generator")
+def generator(m: Machine, call: Call) -> Abstract:
+    """`torch.Generator("cuda")`."""
+    given = call.get(0, "device")
+    if given is not None and not (isinstance(given, Const) and given.value is None):
+        _note(m, given, call)
+    return m.unknown(call.name, data=True, type="object")
+
+
 def note_device(m: Machine, call: Call) -> None:
     """Takes down the device that something is made on, where it is given."""
     given = call.kwargs.get("device")

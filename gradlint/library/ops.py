@@ -856,7 +856,6 @@ def loaded(m: Machine, call: Call) -> Abstract:
 
 
 @function(
-    "torch.Generator",
     "torch.manual_seed",
     "torch.save",
     "torch.get_rng_state",
