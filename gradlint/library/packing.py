@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, attribute, fallback, function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Instance, Object, Sequence, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Instance, Object, Sequence, Tensor, Unknown
 from gradlint.library.effects import lookup
+from gradlint.library.modules import is_parameter, make_parameter
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -110,4 +112,17 @@ def reparametrized(m: Machine, call: Call) -> Abstract | None:
     module = call.values[0]
     if isinstance(module, Object | Instance) and call.name.startswith(_RECLASS):
         module.state["reclassed"] = True
+    if isinstance(module, Object | Instance) and name == "weight_norm" and m.state.get("optimizers"):
+        _take_apart(m, module, call)
     return module
+
+
+def _take_apart(m: Machine, module: Object | Instance, call: Call) -> None:
+    """`weight_norm(layer)` puts two new parameters, length and direction, in the place of the weight: one here."""
+    name = call.constant(1, "name", "weight")
+    own = module.state.get("parameters")
+    held = own if isinstance(own, dict) and name in own else module.attrs
+    before = held.get(name) if isinstance(name, str) else None
+    if isinstance(name, str) and isinstance(before, Tensor) and is_parameter(before):
+        held[name] = new = make_parameter(m, name, module.module, call, requires_grad=before.node.requires_grad)
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="attached", value=new.node, detail=name))
