@@ -165,8 +165,16 @@ def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
     """Whether what parts a path from those on which the label is read hangs on the sample: not on how the dataset is
     set up, or on chance. The paths that go another way at the fewest conditions show it."""
     parting = [found for other in read if (found := _parting(made.tape, other.tape))]
+    if any(_was_left_out(made.tape, found) for found in parting):
+        return False
     fewest = min((len(found) for found in parting), default=0)
     return any(all(map(_asks_the_sample, found.values())) for found in parting if len(found) == fewest)
+
+
+def _was_left_out(tape: Tape, parting: dict[Span, str]) -> bool:
+    """Whether the same was asked before, with the same answer, where the dataset chose its samples: this is none."""
+    asked = [(decision.text, decision.holds) for decision in tape.decisions if decision.at not in parting]
+    return any((decision.text, decision.holds) in asked for decision in tape.decisions if decision.at in parting)
 
 
 def _parting(one: Tape, other: Tape) -> dict[Span, str]:
