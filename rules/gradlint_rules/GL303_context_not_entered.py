@@ -117,6 +117,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     for other in block[block.index(statement) + 1 :]:
         if any(True for _ in calls_of(other, "backward", "zero_grad", "step")):
             break
+        if covered and isinstance(other, ast.Return):
+            break  # what is given back may be the loss
         covered.append(other)
     if not covered:
         raise NoFixError("nothing is left to cover")
