@@ -847,7 +847,7 @@ def take_out(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     return m.call(m.attribute(items, "pop", call), call)
 
 
-def _named_items(module: Instance | Object) -> Abstract | None:
+def _named_items(module: Instance | Object) -> Mapping | None:
     """The items of a container by name: `add_module` gives one to each, beside the numbers of those before."""
     items = module.state.get("items")
     if isinstance(items, Sequence):
