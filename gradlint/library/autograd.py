@@ -178,7 +178,7 @@ def _joined(m: Machine, losses: list[Value], call: Call) -> Value:
 def grad(m: Machine, call: Call) -> Abstract:
     """The gradients, with a graph of their own where `create_graph=True`."""
     outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
-    options = _options(call, 3)
+    options: dict[str, Any] = _options(call, 3)
     asked = call.get(4, "create_graph")
     if call.open or (asked is not None and not isinstance(asked, Const)):  # then there can be a graph, and it is kept
         options = {"retain_graph": True, "create_graph": True}
