@@ -627,6 +627,8 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
 def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     if isinstance(index, Const):
         if isinstance(index.value, int) and -len(target.items) <= index.value < len(target.items):
+            if m.loops and isinstance(target.items[index.value], Tensor):
+                _taken(m, target).setdefault(index.value % len(target.items), index)
             return target.items[index.value]
         if isinstance(index.value, slice) and index.value.step != 0:
             return Sequence(target.kind, target.items[index.value], target.open, target.rest, at=target.at)
@@ -635,9 +637,28 @@ def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node,
     if isinstance(index, Object):
         return Sequence(target.kind, list(target.items), target.open, target.rest, at=target.at)
     if target.items and not isinstance(index, Const):
-        return _looked_up(m, target.items[0], index, node, frame)
+        return _looked_up(m, _at_unknown(m, target, index, node, frame), index, node, frame)
     carries = any(not isinstance(entry, Const) for entry in target.items)
     return m.unknown(frame.text(node), data=not carries)
+
+
+def _at_unknown(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """The item at an unknown index: the first; of tensors with a graph, one that no other index has found."""
+    first = target.items[0]
+    if not isinstance(first, Tensor) or not first.node.requires_grad:
+        return first
+    taken, symbol = _taken(m, target), m.symbol(index)
+    for number, item in enumerate(target.items):
+        if m.symbol(taken.setdefault(number, index)) == symbol:
+            return item
+    return m.unknown(frame.text(node))
+
+
+def _taken(m: Machine, target: Sequence) -> dict[int, Abstract]:
+    """By which index each item of a list was looked up first."""
+    _, taken = m.state.setdefault("looked up", {}).setdefault(id(target), (target, {}))
+    found: dict[int, Abstract] = taken
+    return found
 
 
 def _looked_up(m: Machine, item: Abstract, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
