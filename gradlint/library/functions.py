@@ -8,7 +8,7 @@ Facts for the rules: `ctx-tensor` (an input or output, `detail` says which, is k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gradlint import tape
 from gradlint.interpret import tensors
@@ -113,15 +113,19 @@ def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Val
     backward = function_of(m.session.member_of(cls, "backward"))
     if backward is None or call.open or call.kwargs:
         return given
+    returned = [(arg.node, nothing_for(backward, number)) for number, arg in enumerate(call.args) if _is_sure(arg)]
+    reached = {id(node) for node, at in returned if at is None}  # one can be given twice
     stopped: dict[int, Value] = {}
-    for number, arg in enumerate(call.args):
-        node = arg.node if isinstance(arg, Tensor) else None
-        at = nothing_for(backward, number) if node is not None and node.requires_grad and not node.assumed else None
-        if node is not None and at is not None:
+    for node, at in returned:
+        if at is not None and id(node) not in reached:
             made = tensors.operation(m, f"{cls.name}.backward", [node], call.node, call.frame)
             made.at, made.text, made.zero_gradient = backward.node.code.span(at), f"{cls.name}.backward()", True
             stopped[id(node)] = made
     return [stopped.get(id(node), node) for node in given]
+
+
+def _is_sure(arg: Abstract) -> TypeGuard[Tensor]:
+    return isinstance(arg, Tensor) and arg.node.requires_grad and not arg.node.assumed
 
 
 def _tell_kept(m: Machine, context: Object, given: list[Value], result: Abstract, call: Call) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import kept, tensors
+from gradlint.interpret import tensors
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import alias, attribute, canonical, enters, fallback, hears, is_a, method, parent
 from gradlint.interpret.statements import ROUNDS
@@ -107,16 +107,14 @@ def _run(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call)
     if written is None:
         return
 
-    def batch(loop: Loop) -> None:
-        if loop.round and not kept.holds_graph(m, trainer):  # steps are long, and another would show the same
-            return
+    def batch(_: Loop) -> None:
         model, inputs = m.attribute(trainer, "model", call), m.unknown("inputs", data=True)
         if name == "training_step":
             m.invoke(called, [model, inputs], call)
         else:
             compute(m, called, model, inputs, call)
 
-    rounds.run(m, sink_call(name, written), ROUNDS, trainer, batch)
+    rounds.run(m, sink_call(name, written), ROUNDS, trainer, batch, only_if_kept=True)  # steps are long
 
 
 @method(TRAINER, "train")
