@@ -1,14 +1,25 @@
-"""Every program under `fixtures/`: what torch does with it, and what gradlint says of it."""
+"""Every program under `fixtures/`: what torch does with it, and what gradlint says of it.
+
+The `said.txt` of a case holds the words of it and what the fixes write. `GRADLINT_SAID=write pytest
+tests/test_fixtures.py` writes them anew, to be read before they are kept.
+"""
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib.util
+import os
 import pathlib
+from collections.abc import Iterable, Iterator
 
 import pytest
 from programs import OUTCOMES, Case, Marker, Place, Program, cases, disagreements, read_markers
 from truth import Record, observe
+
+from gradlint.finding import Finding, Span
+from gradlint.fix.attach import Files, with_fixes
+from gradlint.fix.edits import edited
 
 CASES = cases()
 PROGRAMS = [program for case in CASES for program in case.programs()]
@@ -36,6 +47,32 @@ def test_check_says_what_the_markers_say(program: Program) -> None:
         for finding in found
     }
     assert disagreements(program.markers(), reported, rules().keys()) == []
+    words = "\n".join(_said(found, program.folder)) + "\n"
+    kept = program.folder.parent / "said.txt"
+    if program.folder.name == "before":
+        if os.environ.get("GRADLINT_SAID") == "write":
+            kept.write_text(words, encoding="utf-8")
+        assert words == kept.read_text(encoding="utf-8")
+
+
+def _said(findings: Iterable[Finding], folder: pathlib.Path) -> Iterator[str]:
+    """Each finding, the places around it, and how its fix changes the lines."""
+    files = Files(lambda path: pathlib.Path(path).read_text(encoding="utf-8"))
+    for finding in with_fixes(findings, files):
+        end = f"{finding.at.end_line}:{finding.at.end_column}"
+        yield f"{_place(finding.at, folder)}-{end} {finding.code} {finding.severity.label}: {finding.message}"
+        yield from (f"  {_place(related.at, folder)} {related.message}" for related in finding.related)
+        yield f"  help: {finding.help}"
+        fix, file = finding.fix, files.file(finding.at.path)
+        if fix is not None and file is not None:
+            yield f"  {fix.applicability.value} fix: {fix.message}"
+            old, new = file.layout.text.splitlines(), edited(file.layout, fix.edits).splitlines()
+            _, _, *lines = difflib.unified_diff(old, new, n=0, lineterm="")
+            yield from (f"  {line}" for line in lines)
+
+
+def _place(at: Span, folder: pathlib.Path) -> str:
+    return f"{_relative(at.path, folder)}:{at.line}:{at.column}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -196,12 +196,18 @@ def _outputs(paths: Sequence[Tape], at: Span) -> dict[str, str]:
     that carry a gradient, each with its line.
     """
     made = [value for tape in paths for sink in tape.backwards() for value in sink.ancestors if value.at == at]
-    bound = [dict(constant.around) for constant in made]
+    bound = [{name: value for name, value in each.around if _is_of_its_round(value, each)} for each in made]
     names = set.intersection(*map(set, bound)) if bound else set()
     best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
     values = (value for tape in paths for sink in tape.backwards() for value in sink.ancestors)
     near = {(v.name, v.at.line) for v in values if v.requires_grad and v.at.path == at.path and v.name.isidentifier()}
     return {"around": " ".join(best), "near": " ".join(f"{name}:{line}" for name, line in sorted(near))}
+
+
+def _is_of_its_round(value: Value, constant: Value) -> bool:
+    """Whether a value is not left over from an earlier round of a loop, where a backward has freed its graph."""
+    rounds = dict(constant.iteration)
+    return all(rounds.get(loop, number) == number for loop, number in value.iteration)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

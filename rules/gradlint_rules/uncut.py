@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Applicability, Edit, Finding, Fix
 from gradlint.rule import FixSource, NoFixError
@@ -79,7 +79,7 @@ def _passed_on(node: ast.expr, value: ast.expr, source: FixSource) -> Edit:
 def _uncopied(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     """`torch.tensor(terms)` as `torch.stack(terms)`, and `torch.tensor(x)` as `x`."""
     if not _is_list(argument, source, node) and not _is_old_list(node, argument, source):
-        return (_passed_on(node, argument, source),)
+        return _as_tensor(node, argument, source)
     elements = argument.elts if isinstance(argument, ast.List | ast.Tuple) else []
     if any(isinstance(element, (*_LISTS, ast.Constant)) for element in elements):
         raise NoFixError("not a list of tensors")
@@ -88,6 +88,26 @@ def _uncopied(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[Ed
     if len(keywords) == len(node.keywords) and _is_plain(node, argument, source):
         return (source.replace(node, f"{stack}({source.text(argument)})"), *imports)
     return (source.replace(node.func, stack), *(source.remove_argument(node, each) for each in keywords), *imports)
+
+
+def _as_tensor(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """What was copied in the place of the copy, without the `.item()` in it or where it is named: no number is left."""
+    text = source.text(argument)
+    for call, value in _numbers(argument):
+        text = text.replace(source.text(call), source.text(value))
+    if text != source.text(argument):
+        return (source.replace(node, text),)
+    named = [number for value in values_of(argument, source, node) for number in _numbers(value)]
+    edits = [source.replace(call, source.text(value)) for call, value in named]
+    return (_passed_on(node, argument, source), *edits)
+
+
+def _numbers(node: ast.expr) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Each `x.item()` in an expression, and its `x`."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Call(func=ast.Attribute(attr="item", value=value), args=[]):
+                yield each, value
 
 
 def _is_plain(node: ast.Call, argument: ast.expr, source: FixSource) -> bool:
