@@ -1,0 +1,213 @@
+"""Losses of one line, which torch differentiates of zeros among others: GL701 to GL703 name those that give no number.
+
+GL702 speaks of what underflows, which takes data far from zero.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from gradlint.analysis import analyze
+
+BEFORE = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+m = nn.Linear(4, 3, bias=False)
+opt = torch.optim.SGD(m.parameters(), lr=0.1)
+x = SCALE * torch.randn(8, 4)
+x[0] = 0
+h, g = m(x), 2 * m(x)
+y = torch.zeros(8, 3)
+ok = h.sum(1, keepdim=True) > 0
+"""
+AFTER = """
+opt.zero_grad()
+loss.backward()
+opt.step()
+"""
+FAR = 400
+
+LOSSES = {
+    "GL701": """\
+torch.where(ok, h.abs().sqrt(), y)
+torch.where(h > 0, h.sqrt(), y)
+torch.where(h > 0, h.log(), y)
+torch.where(h != 0, h / h.abs(), y)
+torch.where(h != 0, 1 / h, y)
+torch.where(h == 0, y, 1 / h)
+torch.where(h == 0, y, y / h)
+torch.where(h.abs() < 1, h.acos(), y)
+torch.where(h.abs() < 1, torch.asin(h), y)
+torch.where(h > 0, h.clamp(min=0).log(), y)
+torch.where(h > 0, h.clamp(min=0).sqrt(), y)
+torch.where(h > 0, h ** 0.5, y)
+torch.where(h > 0, h.pow(0.5), y)
+torch.where(h > 0, h.pow(-1), y)
+torch.where(h > 0, h.rsqrt(), y)
+torch.where(h > 0, h.reciprocal(), y)
+torch.where(h > 0, h.square().sqrt(), y)
+h.log().masked_fill(h <= 0, 0.0)
+h.sqrt().masked_fill(h <= 0, 0.0)
+(1 / h).masked_fill(h == 0, 0.0)
+torch.where(h > 0, h.square().sum(1, keepdim=True).sqrt(), y)
+torch.where(h > 0, h.log() * 2, y)
+torch.where(h > 0, h.log().exp(), y)
+""",
+    "GL702": """\
+h.softmax(1).log()
+h.softmax(1).log2()
+torch.log10(torch.softmax(h, 1))
+h.sigmoid().log()
+torch.sigmoid(h).log()
+(1 - h.sigmoid()).log()
+(1.0 - torch.sigmoid(h)).log()
+torch.log(torch.rsub(h.sigmoid(), 1))
+torch.log1p(-h.sigmoid())
+torch.log1p(-h.exp().sigmoid())
+h.softmax(1)[:, 0].log()
+h.softmax(1).gather(1, torch.zeros(8, 1, dtype=torch.long)).log()
+nn.Sigmoid()(h).log()
+nn.Softmax(dim=1)(h).log()
+""",
+    "GL703": """\
+h.pow(2).sum(1).sqrt()
+h.pow(4).sum(1).sqrt()
+h.pow(2.0).mean(1).sqrt()
+(h ** 2).sum(1) ** 0.5
+(h ** 2).sum(1).pow(exponent=0.5)
+torch.sqrt(h.square().sum(1))
+torch.sqrt((h * h).sum(1))
+h.square().rsqrt()
+torch.hypot(h, g)
+(h.square() + g.square()).sqrt()
+(h.square() + 0.0).sqrt()
+(h.square().sum(1) / 3).sqrt()
+(3 * h.square()).sqrt()
+h.square().clamp(min=0).sqrt()
+h.square().clamp(max=5).sqrt()
+(h - h.detach()).pow(2).mean().sqrt()
+F.mse_loss(h, h.detach()).sqrt()
+F.mse_loss(h, h * 1).sqrt()
+torch.sqrt(nn.MSELoss()(h, h * 1))
+torch.einsum('ij,ij->i', h, h).sqrt()
+torch.stack([h.square(), g.square()]).sqrt()
+torch.cat([h.square(), g.square()]).sum(1).sqrt()
+h.square().cumsum(1).sqrt()
+h.square().nansum(1).sqrt()
+h.square().view(-1).sqrt()
+h.square()[0].sqrt()
+h.square().T.sqrt()
+h.square().unsqueeze(0).expand(2, 8, 3).sqrt()
+h.square().flatten().double().sqrt()
+h.var(1).sqrt()
+torch.sqrt(h[0].dot(h[0]))
+(h.square().sum(1).sqrt() + 1e-8)
+(h.square().sum(1, keepdim=True) + g.square().sum(1) - 2 * h @ g.T).clamp(min=0).sqrt()
+h.square().sum(1).pow(0.5).mean()
+""",
+    "finite": """\
+(h ** 2).sum(1) ** 1.5
+torch.rsqrt(h.square() + 1e-8)
+(h.square() + 1e-12).sqrt()
+(1.0 / (h.square().sum(1) + 1)).sqrt()
+h.square().clamp(min=1e-6).sqrt()
+h.square().clamp(1e-6).sqrt()
+h.square().clamp_min(1e-6).sqrt()
+torch.clamp(h.square(), min=1e-6).sqrt()
+torch.maximum(h.square(), torch.tensor(1e-6)).sqrt()
+h.exp().square().sqrt()
+h.sigmoid().pow(2).sum(1).sqrt()
+h.softmax(1).pow(2).sum(1).sqrt()
+F.softplus(h).square().sqrt()
+h.relu().square().sqrt()
+F.relu(h).pow(2).sum(1).sqrt()
+h.relu().sqrt()
+h.norm(dim=1)
+h.norm(dim=1) ** 2
+(h + 1e-8).square().sqrt()
+(h + 1e-8).pow(2).sum(1).sqrt()
+(h - 1e-10).square().sqrt()
+h.std(1)
+torch.dist(h, g)
+F.pairwise_distance(h, h * 1)
+(1 / (h + 1)).square().sqrt()
+m.weight.square().sum().sqrt()
+h.square().detach().sqrt() + h.sum()
+h.square().sum(1).add(1e-6).sqrt()
+(h.square().sum(1) - 1e-6).abs().sqrt()
+(h.square().sum(1, keepdim=True) + g.square().sum(1) - 2 * h @ g.T).clamp(min=1e-9).sqrt()
+h.cosh().square().sqrt()
+F.softmax(h, dim=1).clamp(min=1e-6).log()
+(h.softmax(1) + 1e-8).log()
+h.log_softmax(1)
+F.logsigmoid(h)
+(2 - h.sigmoid()).log()
+torch.log1p(h.sigmoid())
+h.softmax(1).mean(0).log()
+h.clamp(-5, 5).softmax(1).log()
+h.tanh().sigmoid().log()
+h.detach().sigmoid().log() + h.sum()
+torch.where(h > 0, h.log1p(), y)
+torch.where(h > 0, h / 2, y)
+torch.where(h > 0, h.clamp(min=1e-6).log(), y)
+torch.where(h > 0, (h.abs() + 1e-6).log(), y)
+torch.where(h > 0, torch.where(h > 0, h, 1.0).log(), y)
+torch.where(h > 0, h.masked_fill(h <= 0, 1.0).log(), y)
+torch.where(h > 0, h.exp().log(), y)
+torch.where(h > 0, h.relu().sqrt(), y)
+torch.where(h > 0, h.relu().log(), y)
+torch.where(h > 0, h.pow(2), y)
+torch.where(h > 0, h.norm(dim=1, keepdim=True), y)
+torch.where(h > 1, (h - 1).log(), y)
+""",
+    "not told": """\
+h.pow(3).sum(1).sqrt()
+torch.sqrt((h * g).sum(1).abs())
+torch.maximum(h.square(), torch.tensor(0.0)).sqrt()
+h.norm(dim=1).sqrt()
+torch.linalg.vector_norm(h, dim=1).sqrt()
+h.abs().sqrt()
+torch.einsum('ij,ij->i', h, g).abs().sqrt()
+h.pow(-2).sqrt()
+h.square().pow(0.25)
+torch.where(ok, y, h.abs().sqrt())
+torch.nan_to_num(h.log())
+torch.nan_to_num(h.sqrt())
+h.log().nan_to_num(0.0, 0.0, 0.0)
+torch.where(torch.isnan(h.log()), y, h.log())
+torch.where(h > 0, 3.0, h.log())
+""",
+}
+
+
+@pytest.mark.parametrize("group", LOSSES)
+def test_torch_finds_no_finite_gradient_exactly_where_something_is_said(group: str) -> None:
+    scale = FAR if group == "GL702" else 2
+    finite = {loss for loss in LOSSES[group].splitlines() if _is_finite(loss, scale)}
+    assert finite == (set(LOSSES[group].splitlines()) if group == "finite" else set())
+
+
+def _is_finite(loss: str, scale: int) -> bool:
+    names: dict[str, Any] = {}
+    exec(BEFORE.replace("SCALE", str(scale)), names)
+    eval(loss, names).sum().backward()
+    return bool(names["m"].weight.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("group", LOSSES)
+def test_each_line_is_told_under_its_code_alone(group: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    losses = LOSSES[group].splitlines()
+    head = BEFORE.replace("SCALE", "2") + "loss = 0.0\n"
+    path.write_text(head + "".join(f"loss = loss + ({loss}).sum()\n" for loss in losses) + AFTER, encoding="utf-8")
+    found = analyze([path], select=lambda code: code.startswith("GL7")).findings
+    first = head.count("\n") + 1
+    assert [(losses[at.line - first], code) for at, code in sorted((each.at, each.code) for each in found)] == [
+        (loss, group) for loss in losses if group.startswith("GL")
+    ]
