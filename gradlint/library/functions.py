@@ -268,7 +268,13 @@ def apply_instance(m: Machine, made: Object, call: Call) -> Abstract:
     return apply(m, made.state["cls"], call)
 
 
-@method(_INSTANCE, "__call__", "forward")
+@method(_INSTANCE, "forward")
+def forward_of_instance(m: Machine, made: Object, call: Call) -> Abstract:
+    """`MyFunction().forward(x)`: a method like any other, and often called with `backward` to test the two by hand."""
+    return m.unknown(call.frame.text(call.node))
+
+
+@method(_INSTANCE, "__call__")
 def call_instance(m: Machine, made: Object, call: Call) -> Abstract:
     """`MyFunction()(x)`: torch refuses it (2.13)."""
     cls = made.state["cls"]

@@ -2,8 +2,8 @@
 
 Each part of what it returns is a fact `sample` on the tape. Its `detail` is the part (`1`, `1.boxes`, `label`),
 then what it is on
-this path: `zero` and `made` are written down here (at `at`), `mark` is no label that could be real or one that losses
-ignore, `read` comes from elsewhere.
+this path: `zero` and `made` are written down here (at `at`), `counted` is reckoned from such numbers, or a size, `mark`
+is no label that could be real or one that losses ignore, `read` comes from elsewhere.
 While a sample is taken, a lookup with a default, and a `try`, can go both ways.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 3  # of a sample
 _IGNORED = (-100, 255)  # what losses ignore: by default, and by custom in segmentation
+_SIZE = re.compile(r"(min|max)\(|len\(|.*\.(size|numel)\(|.*\.shape\[")
 _Marks = frozenset[object]
 
 
@@ -109,6 +111,10 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
     match value:
         case Const() if value.at is not None:
             return _of_number(value.value, ignored), value.at
+        case Const() if isinstance(value.value, int):
+            return "counted", at
+        case Unknown(type="number") if _SIZE.match(value.symbol.text):
+            return "counted", at
         case Sequence() if value.kind == "list" and value.items and not value.open:
             numbers = list(_numbers(value))
             if numbers and all(isinstance(number, Const) for number in numbers):

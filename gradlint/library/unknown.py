@@ -11,7 +11,7 @@ from gradlint.interpret.attributes import of_tensor
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
+from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
 from gradlint.library import roles
 from gradlint.library.devices import place
 from gradlint.library.effects import lookup
@@ -163,21 +163,20 @@ def _tell_cast(m: Machine, unknown: Unknown, call: Call) -> None:
 
 @method("unknown", "train")
 def train(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    given = call.get(0, "mode")
-    if given is None:
-        return _set_training(m, unknown, True, call)
-    training = given.value if isinstance(given, Const) and isinstance(given.value, bool) else None
-    return _set_training(m, unknown, training, call)
+    return _set_training(m, unknown, call.get(0, "mode") or TRUE, call)
 
 
 @method("unknown", "eval")
 def evaluate(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    return _set_training(m, unknown, False, call)
+    return _set_training(m, unknown, FALSE, call)
 
 
-def _set_training(m: Machine, unknown: Unknown, training: bool | None, call: Call) -> Abstract:
+def _set_training(m: Machine, unknown: Unknown, given: Abstract, call: Call) -> Abstract:
     from gradlint.library.modules import module_of
 
+    training = given.value if isinstance(given, Const) and isinstance(given.value, bool) else None
+    m.overrides[unknown.symbol, "attribute:training"] = given
+    m.note("attribute", "training", training)
     m.emit(
         tape.TrainMode(
             at=call.frame.span(call.node),

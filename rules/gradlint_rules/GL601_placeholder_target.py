@@ -78,6 +78,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
   the dataset.
 - Samples that say so: another part of them is a mask, a weight or a flag.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
+- A number that the dataset counts up, as it looks for the part that a sample is in.
 
 ## Limits
 A label is known by the words of its key, or as the last part of a tuple. What the loss does with it is not looked at:
@@ -130,6 +131,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for part in sorted({part for sample in samples for part in sample.parts}):
         read = [sample for sample in samples if sample.says(part) == "read"]
         if not any(_is_target(part, sample.parts) for sample in read) or _has_flag(part, read):
+            continue
+        if any(sample.says(part) == "counted" for sample in samples):
             continue
         for sample in samples:
             if sample.says(part) not in ("zero", "made") or sample.parts[part][1] in told:

@@ -110,14 +110,17 @@ def over_enumerate(m: Machine, receiver: Object, visit: Visit, call: Call) -> No
 
 @function("builtins.zip")
 def zip_(m: Machine, call: Call) -> Abstract:
-    """`zip(a, b)`."""
-    return lazy("builtins.zip", call, list(call.args))
+    """`zip(a, b)`; of `zip(*columns)` it is not known what there is beside the columns that are named."""
+    if call.open and not call.args:
+        return m.unknown(text(call))
+    return lazy("builtins.zip", call, list(call.args), open=call.open)
 
 
 @iterates("builtins.zip")
 def over_zip(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     """One source drives, the first whose length is known; the others are read alongside."""
-    in_step(m, receiver.state["sources"], lambda items: visit(Sequence("tuple", items)), call)
+    is_open = receiver.state.get("open", False)
+    in_step(m, receiver.state["sources"], lambda items: visit(Sequence("tuple", items, is_open)), call)
 
 
 def in_step(m: Machine, sources: list[Abstract], visit: Any, call: Call) -> None:
