@@ -19,10 +19,11 @@ PROGRAMS: dict[str, str] = {}
 def sides(name: str) -> tuple[str, str]:
     """The program before and after."""
     lines = (HEAD + PROGRAMS[name]).splitlines()
-    return _side(lines, "-"), _side(lines, "+")
+    return side(lines, "-"), side(lines, "+")
 
 
-def _side(lines: list[str], sign: str) -> str:
+def side(lines: list[str], sign: str) -> str:
+    """The lines without a sign, and those with this one."""
     return "".join(f"{line[1:]}\n" for line in lines if line[:1] in (sign, " ", ""))
 
 

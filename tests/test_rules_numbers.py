@@ -5,12 +5,15 @@ GL702 speaks of what underflows, which takes data far from zero.
 
 from __future__ import annotations
 
+import math
 import pathlib
 from typing import Any
 
 import pytest
 
 from gradlint.analysis import analyze
+from gradlint.config import Selection, settings_finder
+from gradlint.fix.apply import Task, repair
 
 BEFORE = """\
 import torch
@@ -69,7 +72,6 @@ torch.sigmoid(h).log()
 (1.0 - torch.sigmoid(h)).log()
 torch.log(torch.rsub(h.sigmoid(), 1))
 torch.log1p(-h.sigmoid())
-torch.log1p(-h.exp().sigmoid())
 h.softmax(1)[:, 0].log()
 h.softmax(1).gather(1, torch.zeros(8, 1, dtype=torch.long)).log()
 nn.Sigmoid()(h).log()
@@ -200,14 +202,50 @@ def _is_finite(loss: str, scale: int) -> bool:
     return bool(names["m"].weight.grad.isfinite().all())
 
 
+def _program(group: str, scale: int) -> str:
+    losses = LOSSES[group].splitlines()
+    lines = [f"loss_{number} = ({loss}).sum()" for number, loss in enumerate(losses)]
+    return "\n".join([BEFORE.replace("SCALE", str(scale)), *lines, f"loss = {' + '.join(_names(group))}", AFTER])
+
+
+def _names(group: str) -> list[str]:
+    return [f"loss_{number}" for number, _ in enumerate(LOSSES[group].splitlines())]
+
+
 @pytest.mark.parametrize("group", LOSSES)
 def test_each_line_is_told_under_its_code_alone(group: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "train.py"
-    losses = LOSSES[group].splitlines()
-    head = BEFORE.replace("SCALE", "2") + "loss = 0.0\n"
-    path.write_text(head + "".join(f"loss = loss + ({loss}).sum()\n" for loss in losses) + AFTER, encoding="utf-8")
+    path.write_text(_program(group, 2), encoding="utf-8")
     found = analyze([path], select=lambda code: code.startswith("GL7")).findings
-    first = head.count("\n") + 1
+    losses, first = LOSSES[group].splitlines(), BEFORE.count("\n") + 2
     assert [(losses[at.line - first], code) for at, code in sorted((each.at, each.code) for each in found)] == [
         (loss, group) for loss in losses if group.startswith("GL")
     ]
+
+
+@pytest.mark.parametrize("group", [group for group in LOSSES if group.startswith("GL")])
+def test_a_mended_line_has_a_finite_gradient_and_its_value(group: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(_program(group, 2), encoding="utf-8")
+    settings_for = settings_finder(lambda settings: settings.overridden(Selection((group,), (), ()), (), {}))
+    repaired = repair(Task([path], settings_for, settings_for(tmp_path), unsafe=True))
+    mended = repaired.contents[path].decode().removesuffix(AFTER)
+    left = {finding.at.line for finding in repaired.checked.findings}
+    before, after = _values(group, _program(group, 2).removesuffix(AFTER)), _values(group, mended)
+    far = _values(group, mended.replace("x = 2 *", f"x = {FAR} *")) if group == "GL702" else after
+    lines = {name: number for number, line in enumerate(mended.splitlines(), 1) for name in [line.partition(" = ")[0]]}
+    for name in _names(group):
+        value, slope = after[name]
+        assert value == pytest.approx(before[name][0], rel=1e-4, abs=1e-2) or not math.isfinite(before[name][0])
+        assert (math.isfinite(slope) and math.isfinite(far[name][1])) != (lines[name] in left), lines[name]
+
+
+def _values(group: str, program: str) -> dict[str, tuple[float, float]]:
+    """For each loss its value and the sum of its gradient."""
+    names: dict[str, Any] = {}
+    exec(program, names)
+    grad = names["torch"].autograd.grad
+    return {
+        name: (names[name].item(), float(grad(names[name], names["m"].weight, retain_graph=True)[0].sum()))
+        for name in _names(group)
+    }

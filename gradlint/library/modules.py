@@ -405,18 +405,23 @@ def _name(m: Machine, name: str, tensor: Tensor) -> Abstract:
 
 @method(MODULE, "children", "modules")
 def submodules(m: Machine, module: Abstract, call: Call) -> Abstract:
-    found = [part for _, part in modules(module)]
-    if _asked(call) == "children":
-        found = [part for _, part in parts(module) if is_module(part)]
-    return Sequence("generator", found)
+    found = modules(module) if _asked(call) == "modules" else _children(module)
+    return Sequence("generator", [part for _, part in found])
 
 
 @method(MODULE, "named_children", "named_modules")
 def named_submodules(m: Machine, module: Abstract, call: Call) -> Abstract:
-    found = (
-        list(modules(module)) if _asked(call) == "named_modules" else [(n, p) for n, p in parts(module) if is_module(p)]
-    )
+    found = modules(module) if _asked(call) == "named_modules" else _children(module)
     return Sequence("generator", [Sequence("tuple", [Const(name), part]) for name, part in found])
+
+
+def _children(module: Abstract) -> Iterator[tuple[str, Abstract]]:
+    """The modules that a module is made of, each once."""
+    seen: set[int] = set()
+    for name, part in parts(module):
+        if is_module(part) and id(part) not in seen:
+            seen.add(id(part))
+            yield name, part
 
 
 def _asked(call: Call) -> str:
@@ -796,7 +801,10 @@ def set_container_item(m: Machine, module: Instance | Object, call: Call) -> Abs
     name = str(index.value) if isinstance(index, Const) else "item"
     adopt(module, name, value)
     holdings.attached(m, module, name, value, call)
-    if (isinstance(items, Mapping) and isinstance(index, Const)) or (
+    if isinstance(items, Mapping) and isinstance(index, Const):
+        names = dict(enumerate(items.items)) if _kind(module) == "torch.nn.Sequential" else {}
+        items.items[names.get(index.value, index.value)] = value
+    elif (
         isinstance(items, Sequence)
         and isinstance(index, Const)
         and isinstance(index.value, int)

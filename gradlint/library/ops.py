@@ -230,7 +230,10 @@ def _several(
 
 def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> int | None:
     """Into how many parts a tensor of a known length is split, where all of them are shown."""
-    size = call.constant(0 if is_method else 1, "split_size" if is_method else "split_size_or_sections")
+    place, name = (0, "split_size") if is_method else (1, "split_size_or_sections")
+    sizes, size = call.get(place, name), call.constant(place, name)
+    if isinstance(sizes, Sequence) and not sizes.open:
+        return len(sizes.items)
     length = tensors.known_length(args[0]) if args and isinstance(args[0], Tensor) else None
     if type(size) is not int or size < 1 or length is None or call.get(1 if is_method else 2, "dim") is not None:
         return None
@@ -557,11 +560,12 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     last = last_backward(m)
     if tensor.grad is None or _is_of_another(tensor.grad, last):
         made = _gradient(m, tensor, last, at)
-        made.node.flags |= {"gradient"}
-        made.node.parameter = tensor.node.parameter
         made.node.name = f"{tensor.node.title}.grad"
         made.attrs["<of>"] = tensor
         tensor.grad = made
+    if isinstance(tensor.grad, Tensor) and tensor.grad.attrs.get("<of>") is tensor:  # once written, it has a new node
+        tensor.grad.node.flags |= {"gradient"}
+        tensor.grad.node.parameter = tensor.node.parameter
     if tensor.grad is not NONE:
         m.emit(
             tape.Clip(
@@ -815,9 +819,11 @@ def _literal_dtype(name: str, content: Abstract | None) -> DType:
 
 @function("torch.autograd.Variable")
 def variable(m: Machine, call: Call) -> Abstract:
-    """`Variable(x)` is `x`; with `requires_grad=True` it is a new leaf over the same data."""
+    """`Variable(x)` is `x` without its graph; with `requires_grad=True` it is a new leaf over the same data."""
     content = call.get(0, "data")
     if call.constant(1, "requires_grad") is not True or content is None:
+        if isinstance(content, Tensor) and content.node.requires_grad and not content.node.assumed:
+            return tensors.detach(m, content, call.name, call.node, call.frame)
         return content or m.unknown("Variable")
     tensor = tensors.as_tensor(m, content, call.node, call.frame)
     node = tensor.node

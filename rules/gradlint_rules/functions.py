@@ -66,7 +66,8 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if any(isinstance(each, ast.List | ast.ListComp) for each in made):
         return (source.replace(value, f"tuple({source.text(value)})"),)
     if isinstance(value, ast.List):
-        return (source.replace(value, f"({source.text(value)[1:-1].strip().rstrip(',')},)"),)
+        inner = source.text(value)[1:-1].strip().rstrip(",")
+        return (source.replace(value, f"({inner})" if len(value.elts) > 1 else f"({inner},)"),)
     forward = _method("forward", statement, source).args
     if forward.vararg or forward.kwarg:
         raise NoFixError("the number of inputs is open")

@@ -128,8 +128,8 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def _sign(log: ast.expr, activation: ast.Call, source: FixSource) -> str:
     """`-` for the logarithm of one minus an activation, "" for that of the activation; no other can be mended."""
-    if not isinstance(log, ast.Call):
-        raise NoFixError("no logarithm")
+    if not isinstance(log, ast.Call) or called_name(log) not in ("log", "log1p"):
+        raise NoFixError("no natural logarithm")
     taken = argument_of(log, source)
     is_negated = called_name(log) == "log1p"
     match taken:

@@ -9,6 +9,8 @@ from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import calls_of, loop_around, names_of, nested, receiver, related_line, together, whole_call
 from gradlint_rules.uncut import values_of
 
+_PLACES = (ast.Name, ast.Attribute, ast.Subscript)
+
 
 def optimizer_of(statement: ast.stmt, source: FixSource) -> str:
     """The optimizer that a statement steps: `optimizer.step()`, or `scaler.step(optimizer)`."""
@@ -215,17 +217,10 @@ def counted_from_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """The clipping moved before the step, or behind the backward."""
-    clip = source.statement(finding.at)
-    for word, is_before in (("the step", True), ("back", False)):
-        try:
-            other = source.statement_on(related_line(finding, word))
-        except NoFixError:
-            continue
-        here, there = together(clip, other, source)
-        if is_before == (there.lineno < here.lineno):
-            return source.move_before([here], there) if is_before else source.move_after([here], there)
-    raise NoFixError("neither the step nor the backward is in view")
+    """The clipping moved right before the step."""
+    step = source.statement_on(related_line(finding, "the step"))
+    here, there = together(source.statement(finding.at), step, source)
+    return source.move_before([here], there)
 
 
 def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -407,9 +402,13 @@ def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
         case ast.Assign(value=ast.BinOp(op=ast.Add(), left=left, right=right), targets=[target]):
             if source.text(left) == source.text(target):
                 return right
-            return left if source.text(right) == source.text(target) else statement.value
-        case ast.Assign(value=value):
-            return value
+            if source.text(right) == source.text(target):
+                return left
+    match statement:  # what is computed here is not only kept: the backward of this round may need it
+        case ast.Assign(value=value, targets=[target]):
+            read = {source.text(node) for node in ast.walk(value) if isinstance(node, _PLACES)}
+            if isinstance(value, _PLACES) or source.text(target) in read:
+                return value
     raise NoFixError("nothing is kept here")
 
 

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.uncut import values_of
+from gradlint_rules.uncut import is_grad_mode, values_of
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**", ast.Mod: "%",
@@ -21,6 +21,9 @@ _PLACES = (ast.Name, ast.Attribute)
 def out_of_place(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The edits that leave the old tensor as it is."""
     statement = source.statement(finding.at)
+    contexts = [item.context_expr for outer in source.around(statement) for item in getattr(outer, "items", ())]
+    if any(is_grad_mode(context, source) for context in contexts):
+        raise NoFixError("out of place, the result would be without a graph")
     match statement:
         case ast.AugAssign(target=ast.Subscript(value=value)) if finding.hints.get("of") == "part":
             return _on_a_copy(value, statement, source)

@@ -193,7 +193,7 @@ def _unknown_is(value: Unknown, name: str, kind: type | None) -> bool | None:
     if name == own:
         return True
     if kind is not None:
-        return None if kind in _PROTOCOLS else False
+        return None if kind in _PROTOCOLS or (kind is list and value.type == "array") else False  # `x.tolist()`
     return None if name.partition(".")[0] == own.partition(".")[0] and name not in _NAMES.values() else False
 
 
@@ -214,6 +214,8 @@ def _is_subclass(derived: Abstract, base: Abstract) -> bool | None:
         if base in derived.lineage():
             return True
         if isinstance(base, Lib) and any(registry.is_a(name, base.name) for name in derived.libraries()):
+            return True
+        if isinstance(base, Lib) and base.name == "builtins.object":
             return True
         return None if derived.has_unknown_base else False
     if isinstance(derived, Lib) and isinstance(base, Lib):

@@ -81,8 +81,7 @@ def counter(m: Machine, call: Call) -> Abstract:
     """`Counter(x)`: numbers by keys that are not followed."""
     for arg in call.args:
         m.items(arg, call)
-    symbol = m.unknown(text(call)).symbol
-    return Mapping(dict(call.kwargs), open=True, at=place(call), symbol=symbol)
+    return Mapping({}, open=True, at=place(call), symbol=m.unknown(text(call)).symbol)
 
 
 @function("collections.ChainMap")

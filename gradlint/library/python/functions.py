@@ -19,7 +19,7 @@ _BINARY = {
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "is_": "is", "is_not": "is not"}
 
 
-@function("functools.partial", "functools.partialmethod")
+@function("functools.partial")
 def partial(m: Machine, call: Call) -> Abstract:
     """`partial(f, *args, **kwargs)`."""
     if not call.args:

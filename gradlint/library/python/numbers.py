@@ -98,6 +98,8 @@ def number(m: Machine, call: Call, full: str) -> Abstract:
     """`float(x)`: a constant, or a number copied out of a tensor."""
     name = last(full)
     value = settled(m, call.args[0]) if call.args else constant(call, 0.0 if name == "float" else 0)
+    if len(call.args) > 1:  # int("11", 2)
+        return same(m, call, full, call.args, "number")
     if isinstance(value, Const):
         return _converted(m, call, name, value)
     if is_tensor(m, value) or (name == "float" and _can_be_tensor(value)):

@@ -1,0 +1,1105 @@
+"""Fixes of the training step and of custom functions, by the ways that programs spell them: the text that they write.
+
+The form is that of `mended.py`. A program without `-` and `+` is found at fault and left alone.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from mended import HEAD, side
+
+from gradlint.config import Selection, settings_finder
+from gradlint.fix.apply import Task, repair
+
+PROGRAMS: dict[str, str] = {}
+PROGRAMS["GL501 by a helper"] = """\
+ def step():
+     optimizer.step()
++    optimizer.zero_grad()
+
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     loss.backward()
+     step()
+"""
+PROGRAMS["GL501 with a scaler"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for x, y in data:
++    optimizer.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+     scaler.step(optimizer)
+     scaler.update()
+"""
+PROGRAMS["GL501 two optimizers"] = """\
+ other = torch.optim.Adam(model[2].parameters())
+ for x, y in data:
++    optimizer.zero_grad()
+     other.zero_grad()
+     loss = F.cross_entropy(model(x), y)
+     loss.backward()
+     other.step()
+     optimizer.step()
+"""
+PROGRAMS["GL502 by a loop over groups"] = """\
+ for x, y in data:
+     F.cross_entropy(model(x), y).backward()
+     for group in optimizer.param_groups:
+         for p in group["params"]:
+             p.grad = None
+     optimizer.step()
+"""
+PROGRAMS["GL502 under a condition"] = """\
+ for i, (x, y) in enumerate(data):
+     F.cross_entropy(model(x), y).backward()
+     if i >= 0:
+-        optimizer.zero_grad()
++        pass
+     optimizer.step()
++    optimizer.zero_grad()
+"""
+PROGRAMS["GL502 inside a block"] = """\
+ for i, (x, y) in enumerate(data):
+     loss = F.cross_entropy(model(x), y)
+     if i < 9:
++        optimizer.zero_grad()
+         loss.backward()
+-        optimizer.zero_grad()
+         optimizer.step()
+"""
+PROGRAMS["GL503 counted up"] = """\
+ count = 0
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+-    loss.backward()
++    (loss / (4)).backward()
+     count += 1
+     if count == 4:
+         optimizer.step()
+         optimizer.zero_grad()
+         count = 0
+"""
+PROGRAMS["GL503 skipped"] = """\
+ for i, (x, y) in enumerate(data):
+     loss = F.cross_entropy(model(x), y) + 0.1
+-    loss.backward()
++    (loss / (4)).backward()
+     if (i + 1) % 4 != 0:
+         continue
+     optimizer.step()
+     optimizer.zero_grad()
+"""
+PROGRAMS["GL503 scaled"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for i, (x, y) in enumerate(data):
+-    scaler.scale(F.cross_entropy(model(x), y)).backward()
++    scaler.scale(F.cross_entropy(model(x), y) / (4)).backward()
+     if (i + 1) % 4 == 0:
+         scaler.step(optimizer)
+         scaler.update()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL503 accelerate"] = """\
+ from accelerate import Accelerator
+ accelerator = Accelerator()
+ for i, (x, y) in enumerate(data):
+     loss = F.cross_entropy(model(x), y)
+-    accelerator.backward(loss)
++    accelerator.backward(loss / (4))
+     if (i + 1) % 4 == 0:
+         optimizer.step()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL504 from one"] = """\
+ for i, (x, y) in enumerate(data, 1):
+     (F.cross_entropy(model(x), y) / 2).backward()
+-    if i % 2 == 0:
++    if i % 2 == 0 or i == len(data):
+         optimizer.step()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL504 from one by name"] = """\
+ for i, (x, y) in enumerate(data, start=1):
+     (F.cross_entropy(model(x), y) / 2).backward()
+-    if i % 2 == 0:
++    if i % 2 == 0 or i == len(data):
+         optimizer.step()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL504 skipped"] = """\
+ for i, (x, y) in enumerate(data):
+     (F.cross_entropy(model(x), y) / 2).backward()
+-    if (i + 1) % 2 != 0:
++    if (i + 1) % 2 != 0 and i + 1 != len(data):
+         continue
+     optimizer.step()
+     optimizer.zero_grad()
+"""
+PROGRAMS["GL504 skipped or not"] = """\
+ for i, (x, y) in enumerate(data):
+     (F.cross_entropy(model(x), y) / 2).backward()
+-    if (i + 1) % 2 != 0 or i < 0:
++    if ((i + 1) % 2 != 0 or i < 0) and i + 1 != len(data):
+         continue
+     optimizer.step()
+     optimizer.zero_grad()
+"""
+PROGRAMS["GL504 in a range"] = """\
+ for i in range(len(data)):
+     x, y = data[i]
+     (F.cross_entropy(model(x), y) / 2).backward()
+-    if (i + 1) % 2 == 0:
++    if (i + 1) % 2 == 0 or i + 1 == len(data):
+         optimizer.step()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL504 of a generator"] = """\
+ batches = (batch for batch in data)
+ for i, (x, y) in enumerate(batches):
+     (F.cross_entropy(model(x), y) / 2).backward()
+     if (i + 1) % 2 == 0:
+         optimizer.step()
+         optimizer.zero_grad()
++if not ((i + 1) % 2 == 0):
++    optimizer.step()
++    optimizer.zero_grad()
+"""
+PROGRAMS["GL506 off by one"] = """\
+ for i, (x, y) in enumerate(data):
+     (F.cross_entropy(model(x), y) / 2).backward()
+-    if i % 2 == 0:
++    if (i + 1) % 2 == 0:
+         optimizer.step()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL507 with a step between"] = """\
+ head = nn.Linear(3, 3)
+ for x, y in data:
+     out = model(x).tanh()
+     optimizer.zero_grad()
+-    out.square().mean().backward()
+     print("one")
+-    (out + 1).square().mean().backward()
++    (out.square().mean() + (out + 1).square().mean()).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL507 stored between"] = """\
+ for x, y in data:
+     out = model(x).tanh()
+     loss = out.square().mean()
+     optimizer.zero_grad()
+-    loss.backward()
++    loss.backward(retain_graph=True)
+     loss = out.sum()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL507 the same twice"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+-    loss.backward()
++    loss.backward(retain_graph=True)
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL507 with its arguments"] = """\
+ for x, y in data:
+     out = model(x).tanh()
+     optimizer.zero_grad()
+     a = out.square().mean()
+     b = (out + 1).square().mean()
+-    a.backward()
++    (a + b).backward()
+-    b.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL508 in a dict"] = """\
+ history = []
+ for i, (x, y) in enumerate(data):
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+-    history.append({"round": i, "loss": loss})
++    history.append({"round": i, "loss": loss.detach()})
+ print(history[-1]["loss"])
+"""
+PROGRAMS["GL508 added from the left"] = """\
+ total = 0.0
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+-    total = loss + total
++    total = loss.detach() + total
+ print(total)
+"""
+PROGRAMS["GL508 in a list of one"] = """\
+ history = []
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     history += [loss]
+ print(history)
+"""
+PROGRAMS["GL508 extended"] = """\
+ history = []
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+-    history.extend([loss] * 2)
++    history.extend([loss.detach()] * 2)
+ print(history)
+"""
+PROGRAMS["GL508 given to a helper"] = """\
+ history = []
+ def keep(value):
++    value = value.detach() if torch.is_tensor(value) else value
+     history.append(value)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     keep(loss)
+ print(history)
+"""
+PROGRAMS["GL508 by an index"] = """\
+ kept = {}
+ for i, (x, y) in enumerate(data):
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     kept[i] = loss
+ print(kept)
+"""
+PROGRAMS["GL509 clipped before the backward"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
++    loss.backward()
+     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+-    loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL509 clipped after the step"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
++    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+     optimizer.step()
+-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+"""
+PROGRAMS["GL510 before the step"] = """\
+ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
++    optimizer.step()
+     scheduler.step()
+-    optimizer.step()
+"""
+PROGRAMS["GL511 not called"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+-    optimizer.step
++    optimizer.step()
+"""
+PROGRAMS["GL511 none"] = """\
+ for x, y in data:
+     optimizer.zero_grad()
+     loss = F.cross_entropy(model(x), y)
+     loss.backward()
++    optimizer.step()
+"""
+PROGRAMS["GL511 no backward"] = """\
+ for x, y in data:
+     optimizer.zero_grad()
+     loss = F.cross_entropy(model(x), y)
++    loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL403 several optimizers"] = """\
+ other = torch.optim.Adam(model[2].parameters())
+ scaler = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     other.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
++    scaler.unscale_(optimizer)
++    scaler.unscale_(other)
+     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+     scaler.step(optimizer)
+     scaler.step(other)
+     scaler.update()
+"""
+PROGRAMS["GL403 one is unscaled"] = """\
+ other = torch.optim.Adam(model[2].parameters())
+ scaler = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     other.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+     scaler.unscale_(other)
++    scaler.unscale_(optimizer)
+     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+     scaler.step(optimizer)
+     scaler.step(other)
+     scaler.update()
+"""
+PROGRAMS["GL404 two scalers"] = """\
+ first = torch.amp.GradScaler("cpu")
+ second = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     second.scale(F.cross_entropy(model(x), y)).backward()
+-    optimizer.step()
++    second.step(optimizer)
+     second.update()
+"""
+PROGRAMS["GL404 without an update"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+-    optimizer.step()
++    scaler.step(optimizer)
++    scaler.update()
+"""
+PROGRAMS["GL405 two steps"] = """\
+ other = torch.optim.Adam(model[2].parameters())
+ scaler = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     other.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+     scaler.step(optimizer)
+     scaler.step(other)
++    scaler.update()
+"""
+PROGRAMS["GL406 twice"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+     scaler.unscale_(optimizer)
+     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+-    scaler.unscale_(optimizer)
+     scaler.step(optimizer)
+     scaler.update()
+"""
+PROGRAMS["GL406 in every round"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for i, (x, y) in enumerate(data):
+     scaler.scale(F.cross_entropy(model(x), y) / 2).backward()
+-    scaler.unscale_(optimizer)
+-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+     if (i + 1) % 2 == 0 or i + 1 == len(data):
++        scaler.unscale_(optimizer)
++        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+         scaler.step(optimizer)
+         scaler.update()
+         optimizer.zero_grad()
+"""
+PROGRAMS["GL102 through math"] = """\
+ import math
+ for x, y in data:
+-    loss = math.log(F.cross_entropy(model(x), y))
++    loss = F.cross_entropy(model(x), y).log()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 a list of lists"] = """\
+ for x, y in data:
+     out = model(x)
+     loss = torch.tensor([[out[0, 0], out[0, 1]]]).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 a list of numbers"] = """\
+ for x, y in data:
+     out = model(x)
+     loss = torch.tensor([out[0, 0], 1.0]).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 several in one expression"] = """\
+ for x, y in data:
+     out = model(x)
+     loss = torch.tensor(out.sum().item() + out.mean().item())
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 with a device"] = """\
+ for x, y in data:
+     out = model(x)
+     terms = [out[0, 0], out[0, 1]]
+-    loss = torch.tensor(terms, device=x.device, requires_grad=False).sum()
++    loss = torch.stack(terms).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 numpy and back"] = """\
+ for x, y in data:
+     out = model(x)
+     loss = torch.from_numpy(out.detach().numpy()).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 a penalty without a graph"] = """\
+ for x, y in data:
+     x.requires_grad_()
+     out = model(x)
+-    (slope,) = torch.autograd.grad(out.sum(), x, create_graph=False)
++    (slope,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+     loss = slope.square().mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 a penalty by default"] = """\
+ for x, y in data:
+     x.requires_grad_()
+-    slope = torch.autograd.grad(model(x).sum(), x)[0]
++    slope = torch.autograd.grad(model(x).sum(), x, create_graph=True)[0]
+     loss = slope.square().mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 data"] = """\
+ for x, y in data:
+-    loss = F.cross_entropy(model(x).data, y)
++    loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 as a statement"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+-    loss.detach_()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 two contexts"] = """\
+ for x, y in data:
+     with torch.no_grad(), torch.autocast("cpu", enabled=False):
+         out = model(x)
+     loss = F.cross_entropy(out, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 the last of some"] = """\
+ for x, y in data:
+     with torch.no_grad():
+         x = x * 2
+-        out = model(x)
++    out = model(x)
+     loss = F.cross_entropy(out, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 the first of some"] = """\
+ for x, y in data:
++    out = model(x)
+     with torch.no_grad():
+-        out = model(x)
+         print("seen")
+     loss = F.cross_entropy(out, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 by a wrapper"] = """\
+ def quiet(f):
+     def inner(*args):
+-        with torch.no_grad():
+-            return f(*args)
++        return f(*args)
+     return inner
+
+ @quiet
+ def scores(x):
+     return model(x)
+
+ for x, y in data:
+     loss = F.cross_entropy(scores(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 by a wrapper of two"] = """\
+ def quiet(f):
+     def inner(*args):
+         with torch.no_grad():
+             return f(*args)
+     return inner
+
+-@quiet
+ def scores(x):
+     return model(x)
+
+ @quiet
+ def shown(x):
+     return model(x)
+
+ for x, y in data:
+     print(shown(x).shape)
+     loss = F.cross_entropy(scores(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL108 in a list"] = """\
+ for x, y in data:
+-    loss = sum([(model(x) * 4).round().mean() for _ in range(2)])
++    loss = sum([(model(x) * 4).mean() for _ in range(2)])
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL108 as an argument"] = """\
+ for x, y in data:
+-    loss = F.mse_loss((model(x) * 4).round(), torch.zeros(5, 3))
++    smooth = (model(x) * 4)
++    loss = F.mse_loss(smooth + (smooth.round() - smooth).detach(), torch.zeros(5, 3))
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL108 as a function"] = """\
+ for x, y in data:
+     out = model(x)
+-    loss = torch.sign(out).mean()
++    loss = (out + (torch.sign(out) - out).detach()).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL108 returned"] = """\
+ def rounded(x):
+-    return model(x).floor()
++    smooth = model(x)
++    return smooth + (smooth.floor() - smooth).detach()
+
+ for x, y in data:
+     loss = rounded(x).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL101 a number"] = """\
+ for i, (x, y) in enumerate(data):
+     out = model(x)
+     loss = 0.0
+     if i != 2:
+         loss = F.cross_entropy(out, y)
+-    loss = loss + torch.tensor(0.0)
++    loss = loss + (0.0 * out.sum())
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL101 no zero"] = """\
+ def loss_of(out, y, keep):
+     if not keep.any():
+-        return torch.tensor(1.0)
++        return torch.tensor(1.0) + 0.0 * out.sum()
+     return F.cross_entropy(out[keep], y[keep])
+
+ for i, (x, y) in enumerate(data):
+     loss = loss_of(model(x), y, torch.rand(5) > (2 if i == 2 else -1))
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 written into"] = """\
+ for x, y in data:
+     h = model(x).exp()
++    h = h.clone()
+     h[0] = 0
+     loss = h.mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 part added to"] = """\
+ for x, y in data:
+     h = model(x).sigmoid()
+     h[0] += 1
+     loss = h.mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 with out"] = """\
+ for x, y in data:
+     h = model(x).exp()
+     with torch.no_grad():
+         torch.add(h, 1, out=h)
+     loss = h.mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 inplace by argument"] = """\
+ for x, y in data:
+     h = model(x).sigmoid()
+-    F.relu(h, inplace=True)
++    h = F.relu(h)
+     loss = h.mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 inplace used at once"] = """\
+ for x, y in data:
+     h = model(x).sigmoid()
+-    loss = F.dropout(h, 0.5, inplace=True).mean()
++    loss = F.dropout(h, 0.5).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 a method in a chain"] = """\
+ for x, y in data:
+     h = model(x).exp()
+-    h.add_(1).mul_(2)
++    h = h.add(1).mul_(2)
+     loss = h.mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 a part filled"] = """\
+ for x, y in data:
+     h = model(x).softmax(1)
++    h = h.clone()
+     h[:, 0].fill_(0.0)
+     loss = h.mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL202 before no_grad"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     model.zero_grad()
+     loss.backward()
+     with torch.no_grad():
+         model[0].bias -= 0.1 * model[0].bias.grad
+-    model[0].weight -= 0.1 * model[0].weight.grad
++        model[0].weight -= 0.1 * model[0].weight.grad
+     optimizer.step()
+"""
+PROGRAMS["GL202 behind no_grad"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     model.zero_grad()
+     loss.backward()
+-    model[0].weight -= 0.1 * model[0].weight.grad
+     with torch.no_grad():
++        model[0].weight -= 0.1 * model[0].weight.grad
+         model[0].bias -= 0.1 * model[0].bias.grad
+     optimizer.step()
+"""
+PROGRAMS["GL702 in an expression"] = """\
+ for x, y in data:
++    logits = model(x)
+-    p = torch.softmax(model(x), dim=-1)
++    p = torch.softmax(logits, dim=-1)
+-    loss = -torch.log(p)[torch.arange(5), y].mean()
++    loss = -torch.log_softmax(logits, dim=-1)[torch.arange(5), y].mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL702 one minus a name"] = """\
+ for x, y in data:
++    logits = model(x)
+-    p = torch.sigmoid(model(x))
++    p = torch.sigmoid(logits)
+-    loss = -torch.log(1 - p).mean()
++    loss = -F.logsigmoid(-logits).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL702 a layer"] = """\
+ softmax = nn.Softmax(dim=1)
+ for x, y in data:
+     loss = F.nll_loss(torch.log(softmax(model(x))), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL704 by module"] = """\
+ criterion = nn.CrossEntropyLoss()
+ for x, y in data:
+-    loss = criterion(torch.softmax(model(x), 1), y)
++    loss = criterion(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL704 raw into nll"] = """\
+-criterion = nn.NLLLoss()
++criterion = nn.CrossEntropyLoss()
+ for x, y in data:
+     loss = criterion(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL602 by function"] = """\
+ for x, y in data:
+     out = model(x)
+     still, keep = torch.zeros(5, 3), torch.rand(5, 3) > 0.5
+-    loss = F.mse_loss(out[keep], still[keep]) * model[0].bias.sum()
++    loss = (F.mse_loss(out[keep], still[keep], reduction="sum") / max(still[keep].numel(), 1)) * model[0].bias.sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL304 at the end"] = """\
+ def evaluate():
+     model.eval()
+     with torch.no_grad():
+         print(model(data[0][0]).mean())
+
+ model.append(nn.Dropout(0.5))
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     evaluate()
++    model.train()
+"""
+PROGRAMS["GL304 given by name"] = """\
+ def evaluate(net, *, loud=True):
+     net.eval()
+     with torch.no_grad():
+         return net(data[0][0]).mean()
+
+ model.append(nn.Dropout(0.5))
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     print(evaluate(net=model))
++    model.train()
+"""
+PROGRAMS["GL514 a dict of layers"] = """\
+ class Net(nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.first = nn.Linear(4, 3)
+-        self.heads = {"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)}
++        self.heads = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})
+-        self.more = {name: nn.Linear(3, 3) for name in ("c", "d")}
++        self.more = nn.ModuleDict({name: nn.Linear(3, 3) for name in ("c", "d")})
+
+     def forward(self, x):
+         h = self.first(x)
+         return sum(head(h) for head in self.heads.values()) + self.more["c"](h) + self.more["d"](h)
+
+ model = Net()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL514 a dict by numbers"] = """\
+ class Net(nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.first = nn.Linear(4, 3)
+         self.heads = {1: nn.Linear(3, 3), 2: nn.Linear(3, 3)}
+
+     def forward(self, x):
+         return sum(head(self.first(x)) for head in self.heads.values())
+
+ model = Net()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL515 requires_grad_ behind"] = """\
+-w = torch.randn(3, requires_grad=True).double().requires_grad_()
++w = torch.randn(3).double().requires_grad_().requires_grad_()
+-b = (torch.zeros(3).requires_grad_() * 2).requires_grad_()
++b = (torch.zeros(3).requires_grad_() * 2).detach().requires_grad_().requires_grad_()
+ scale = nn.Parameter(torch.ones(3)).half().float()
+ optimizer = torch.optim.SGD([w, b, scale], lr=0.1)
+"""
+PROGRAMS["GL516 misspelt in a loop"] = """\
+ for p in model[0].parameters():
+-    p.require_grad = False
++    p.requires_grad = False
+-model[0].requires_grad = False
++model[0].requires_grad_(False)
+ optimizer = torch.optim.SGD(model[2].parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL512 a generator for two"] = """\
+-params = model.parameters()
++params = list(model.parameters())
+ print(sum(p.numel() for p in params))
+ optimizer = torch.optim.SGD(params, lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     nn.utils.clip_grad_norm_(params, 1.0)
+     optimizer.step()
+"""
+PROGRAMS["GL801 with one saved already"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a, b):
+-        ctx.save_for_backward(a)
++        ctx.save_for_backward(a, b)
+-        ctx.b = b
+         return a * b
+
+     @staticmethod
+     def backward(ctx, g):
+-        (a,) = ctx.saved_tensors
++        a, b = ctx.saved_tensors
+-        return g * ctx.b, g * a
++        return g * b, g * a
+
+ for x, y in data:
+     out = model(x)
+     loss = Own.apply(out, out + 1).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL801 named in the backward"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a):
+-        ctx.a = a
++        ctx.save_for_backward(a)
+         return a * 2
+
+     @staticmethod
+     def backward(ctx, g):
+-        a = ctx.a
++        (a,) = ctx.saved_tensors
+         return 2 * g + 0 * a
+
+ for x, y in data:
+     loss = Own.apply(model(x)).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL802 a list"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a, b):
+         return a * 2 + b
+
+     @staticmethod
+     def backward(ctx, g):
+-        return [2 * g, g]
++        return (2 * g, g)
+
+ for x, y in data:
+     out = model(x)
+     loss = Own.apply(out, out).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL802 one for a constant"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a, factor, more):
+         ctx.factor = factor
+         return a * factor
+
+     @staticmethod
+     def backward(ctx, g):
+-        return g * ctx.factor
++        return g * ctx.factor, None, None
+
+ for x, y in data:
+     loss = Own.apply(model(x), 2.0, None).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL803 by a method"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a, b):
++        ctx.mark_dirty(a)
+         a.mul_(2)
+         return a
+
+     @staticmethod
+     def backward(ctx, g):
+         return 2 * g, None
+
+ for x, y in data:
+     loss = Own.apply(model(x) * 1, None).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL804 called as an object"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a):
+         return a * 2
+
+     @staticmethod
+     def backward(ctx, g):
+         return 2 * g
+
+-own = Own()
++own = Own.apply
+ for x, y in data:
+     loss = own(model(x)).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL804 forward with a context"] = """\
+ class Own(torch.autograd.Function):
+     @staticmethod
+     def forward(ctx, a, b=1):
+         return a * 2
+
+     @staticmethod
+     def backward(ctx, g):
+         return 2 * g, None
+
+ for x, y in data:
+-    loss = Own.forward(None, model(x)).mean()
++    loss = Own.apply(model(x)).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL409 a device with a name"] = """\
+ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ model.to(device)
+ for x, y in data:
+-    noise = torch.randn(5, 4, device=torch.device("cuda"))
++    noise = torch.randn(5, 4, device=device)
+-    loss = F.cross_entropy(model(x.to(device) + noise), y.cuda(non_blocking=True))
++    loss = F.cross_entropy(model(x.to(device) + noise), y.to(device, non_blocking=True))
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL409 a device as text"] = """\
+ device = "cuda" if torch.cuda.is_available() else "cpu"
+ model.to(device)
+ for x, y in data:
+-    loss = F.cross_entropy(model(x.to(device)), y.to("cuda:0"))
++    loss = F.cross_entropy(model(x.to(device)), y.to(device))
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL401 a scaler and a region"] = """\
+ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ model.to(device)
+-scaler = torch.cuda.amp.GradScaler()
++scaler = torch.amp.GradScaler(torch.device(device).type, enabled=torch.device(device).type == "cuda")
+ for x, y in data:
+-    with torch.cuda.amp.autocast(dtype=torch.float16):
++    with torch.autocast(torch.device(device).type, dtype=torch.float16, enabled=torch.device(device).type == "cuda"):
+         loss = F.cross_entropy(model(x.to(device)), y.to(device))
+     optimizer.zero_grad()
+     scaler.scale(loss).backward()
+     scaler.step(optimizer)
+     scaler.update()
+"""
+PROGRAMS["GL401 a device as text"] = """\
+ device = "cuda" if torch.cuda.is_available() else "cpu"
+ model.to(device)
+-scaler = torch.amp.GradScaler("cuda", enabled=True)
++scaler = torch.amp.GradScaler(torch.device(device).type, enabled=torch.device(device).type == "cuda")
+ for x, y in data:
+-    with torch.autocast("cuda", torch.float16):
++    with torch.autocast(torch.device(device).type, torch.float16, enabled=torch.device(device).type == "cuda"):
+         loss = F.cross_entropy(model(x.to(device)), y.to(device))
+     optimizer.zero_grad()
+     scaler.scale(loss).backward()
+     scaler.step(optimizer)
+     scaler.update()
+"""
+PROGRAMS["GL401 by an attribute"] = """\
+ class Trainer:
+     def __init__(self, model):
+         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+         self.model = model.to(self.device)
+
+-    @torch.autocast("cuda")
+     def loss(self, x, y):
++        with torch.autocast(x.device.type, enabled=x.device.type == "cuda"):
+-        return F.cross_entropy(self.model(x.to(self.device)), y.to(self.device))
++            return F.cross_entropy(self.model(x.to(self.device)), y.to(self.device))
+
+     def step(self, x, y):
+-        with torch.autocast("cuda"):
++        with torch.autocast(torch.device(self.device).type, enabled=torch.device(self.device).type == "cuda"):
+             loss = F.cross_entropy(self.model(x.to(self.device)), y.to(self.device))
+         optimizer.zero_grad()
+         loss.backward()
+         optimizer.step()
+
+ trainer = Trainer(model)
+ for x, y in data:
+     trainer.step(x, y)
+"""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_fix_writes_what_stands_beside_the_program(name: str, tmp_path: pathlib.Path) -> None:
+    lines = (HEAD + PROGRAMS[name]).splitlines()
+    path = tmp_path / "train.py"
+    path.write_text(side(lines, "-"), encoding="utf-8")
+    settings_for = settings_finder(lambda settings: settings.overridden(Selection((name[:5],), (), ()), (), {}))
+    repaired = repair(Task([path], settings_for, settings_for(tmp_path), unsafe=True))
+    assert repaired.contents.get(path, path.read_bytes()).decode() == side(lines, "+")
+    assert repaired.contents or repaired.checked.findings
