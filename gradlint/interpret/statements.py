@@ -669,10 +669,12 @@ def import_(m: Machine, node: ir.Import, frame: Frame) -> None:
     frame.locals[node.name] = m.session.program.imported(frame, node.module if node.whole else node.name, 0)
     if not node.whole:
         m.session.program.imported(frame, node.module, 0)
+    m.session.program.set_modes(m, frame, node.module, 0)
 
 
 @handles(EXECUTE, ir.ImportFrom)
 def import_from(m: Machine, node: ir.ImportFrom, frame: Frame) -> None:
+    m.session.program.set_modes(m, frame, node.module, node.level)
     for name, bound in node.names:
         if name == "*":
             m.session.program.star(m, frame, node.module, node.level)

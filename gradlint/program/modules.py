@@ -27,9 +27,10 @@ from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import registries
 from gradlint.program.blocks import statements
+from gradlint.program.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gradlint.interpret.machine import Machine
 
@@ -90,7 +91,7 @@ class Source:
             for name in _names(statement):
                 self.bindings.setdefault(name, []).append(statement)
 
-    def at(self, statements: Iterator[ast.stmt]) -> list[ir.Node]:
+    def at(self, statements: Iterable[ast.stmt]) -> list[ir.Node]:
         """The lowered form of statements at the top of the file."""
         lowered = {statement.at[:2]: statement for statement in self.statements}
         places = [(statement.lineno, statement.col_offset) for statement in statements]
@@ -332,6 +333,15 @@ class Program:
         below = self.resolve(importer, f"{module}.{name}" if module else name, level)
         inner = self.frame(below) if below is not None else None
         return Package(name, inner) if inner is not None else m.session.missing(scope, name)
+
+    def set_modes(self, m: Machine, frame: Frame, module: str, level: int) -> None:
+        """Runs what an import at the top of a script sets for all of torch: `torch.set_grad_enabled(False)`."""
+        if frame.source is not None or frame.parent is not None:
+            return
+        path = self.resolve(Path(frame.code.path), module, level)
+        scope = self.frame(path) if path is not None else None
+        if scope is not None and scope.source is not None and (found := settings(scope.source.tree)):
+            m.execute(scope.source.at(found), scope)
 
     def submodule(self, package: Package, name: str) -> Abstract | None:
         """`package.name` where it is a file of the package."""

@@ -46,6 +46,7 @@ for x, y in zip(torch.randn(5, 2, 4), torch.randn(5, 2, 1)):
 ## What it does not report
 - Several optimizers that step between two updates, each once: one `update()` at the end of the round is right.
 - A scaler that is disabled on this path.
+- An `unscale_` behind the step of the same round: see `repeated-unscale` (GL406).
 
 ## Limits
 A single step with no second one in view needs no update, and is not reported.
@@ -83,8 +84,9 @@ def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep | Unsca
             stepped = {key: step for key, step in stepped.items() if step.scaler is not event.scaler}
         elif isinstance(event, OptimizerStep | Unscale) and event.scaler and event.scaler.enabled is not False:
             key = (id(event.scaler), id(event.optimizer))
-            if key in stepped:
-                yield stepped[key], event
+            first = stepped.get(key)
+            if first is not None and not (isinstance(event, Unscale) and event.iteration == first.iteration):  # GL406
+                yield first, event
             if isinstance(event, OptimizerStep):
                 stepped[key] = event
 

@@ -42,6 +42,7 @@ _ELEMENTWISE |= {"log10", "log1p", "reciprocal", "cos", "sin", "tanh", "sigmoid"
 _ELEMENTWISE |= {"clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "true_divide", "divide", "multiply"}
 _ELEMENTWISE |= {"subtract"}
 _CHOICES = {"where", "masked_fill", "setitem"}
+_PRODUCTS = {"mul", "multiply"}
 _DIVISIONS = {"div", "divide", "true_divide"}
 _TO_INFINITY = {"pow", "rsqrt", "reciprocal", *_DIVISIONS}
 _NOT_A_NUMBER = {"isnan": _DIVISIONS, "isinf": {"log", "log2", "log10", *_TO_INFINITY}}
@@ -163,10 +164,9 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
             return True if True in parts else None if None in parts else False
         case "isnan" | "isinf" | "isfinite":
             return _is_result(condition, operation, name)
-    if name in _COMPARES:
-        return _compared(condition, name, operation, argument, point)
-    shared = point == 0 and {key(part) for part in zero_with(condition)} & {key(part) for part in zero_with(argument)}
-    return False if shared else None
+    if point == 0 and _share_zeros(condition, argument):
+        return False
+    return _compared(condition, name, operation, argument, point) if name in _COMPARES else None
 
 
 _CONNECTIVES = {"bitwise_not", "logical_not", "invert", "bitwise_and", "logical_and", "and"}
@@ -213,9 +213,24 @@ def _at(compared: Value, argument: Value, point: float) -> float | None:
         return point
     if bare(below.op) == "abs" and below.inputs and key(below.inputs[0]) in same:
         return abs(point)
-    if point == 0 and {key(part) for part in zero_with(compared)} & {key(part) for part in zero_with(argument)}:
-        return 0.0
-    return None
+    return 0.0 if point == 0 and _share_zeros(compared, argument) else None
+
+
+def _share_zeros(compared: Value, argument: Value) -> bool:
+    """Whether something makes both zero where it is zero itself."""
+    return not {key(part) for part in zero_with(compared)}.isdisjoint(key(part) for part in _vanish_with(argument))
+
+
+def _vanish_with(argument: Value) -> Iterator[Value]:
+    """What makes `argument` zero where it is zero: below what keeps a zero, the numerator of a quotient, a factor."""
+    pending = [argument]
+    for part in pending:
+        *above, last = zero_with(part)
+        yield from (*above, last)
+        name = bare(last.op)
+        if name in _DIVISIONS or name in _PRODUCTS:
+            factors = [last.argument(0)] if name in _DIVISIONS else last.inputs
+            pending += [each for each in factors if isinstance(each, Value) and len(pending) < _MOST]
 
 
 def _unclamped(argument: Value) -> Value:

@@ -80,7 +80,7 @@ def updated(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """The second `unscale_` taken out; one that runs in every round moved out of the loop, or to the step."""
+    """The second `unscale_` taken out; one that comes too late or in every round moved before the step or the loop."""
     again = source.statement(finding.at)
     text = source.text(again)
     earlier = [
@@ -98,6 +98,10 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     call = whole_call(again)
     if call is None or not call.args:
         raise NoFixError("the unscaling is part of something else")
+    for place in (each.at for each in finding.related if "stepped here" in each.message):
+        step = source.statement_on(place.line) if place.path == finding.at.path else None
+        if step is not None and source.scope(step) is source.scope(again):
+            return source.move_before([again], step)
     gate = _gate(again, source)
     if gate is not None:
         block = source.block(again)
