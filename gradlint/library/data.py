@@ -94,7 +94,7 @@ def number_of_batches(m: Machine, loader: Object | Instance, call: Call) -> int 
         return None
     samples = number_of_samples(m, made.kwargs.get("sampler") or made.get(0, "dataset"), call)
     size = estimated(m, made.get(1, "batch_size") or Const(1))
-    drops = made.get(8, "drop_last")
+    drops = made.kwargs.get("drop_last")
     if samples is None or size is None or size < 1 or len(made.args) > 3:
         return None
     if drops is not None and not isinstance(drops, Const):
