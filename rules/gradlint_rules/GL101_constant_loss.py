@@ -195,8 +195,8 @@ def _outputs(paths: Sequence[Tape], at: Span) -> dict[str, str]:
     derivative on the way would be NaN. Where a bare number says nothing of what is around it, `near` has the names
     that carry a gradient, each with its line.
     """
-    made = [value for tape in paths for sink in tape.backwards() for value in sink.ancestors if value.at == at]
-    bound = [{name: value for name, value in each.around if _is_of_its_round(value, each)} for each in made]
+    made = [(value, tape) for tape in paths for sink in tape.backwards() for value in sink.ancestors if value.at == at]
+    bound = [_intact(*each) for each in made]
     names = set.intersection(*map(set, bound)) if bound else set()
     best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
     values = (value for tape in paths for sink in tape.backwards() for value in sink.ancestors)
@@ -204,10 +204,10 @@ def _outputs(paths: Sequence[Tape], at: Span) -> dict[str, str]:
     return {"around": " ".join(best), "near": " ".join(f"{name}:{line}" for name, line in sorted(near))}
 
 
-def _is_of_its_round(value: Value, constant: Value) -> bool:
-    """Whether a value is not left over from an earlier round of a loop, where a backward has freed its graph."""
-    rounds = dict(constant.iteration)
-    return all(rounds.get(loop, number) == number for loop, number in value.iteration)
+def _intact(constant: Value, tape: Tape) -> dict[str, Value]:
+    """What is bound around a constant, but for what an earlier backward has freed the graph of."""
+    freed = {id(value) for sink in tape.backwards() if sink.order < constant.order for value in sink.graph}
+    return {name: value for name, value in constant.around if id(value) not in freed}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
@@ -239,21 +239,21 @@ def _is_scalar_zero(constant: ast.expr, source: FixSource) -> bool:
 def _bound_before(finding: Finding, source: FixSource, constant: ast.expr) -> list[str]:
     """The names that carry a gradient in this function and are bound on every way to the constant, latest first."""
     scope = source.scope(constant)
-    bound: dict[str, int] = {}
+    first, last = (1, finding.at.line) if isinstance(scope, ast.Module) else (scope.lineno, scope.end_lineno or 0)
+    bound: dict[str, range] = {}
     if not isinstance(scope, ast.Module):
-        bound = {arg.arg: scope.lineno for arg in (*scope.args.args, *scope.args.kwonlyargs)}
+        bound = {arg.arg: range(first, last + 1) for arg in (*scope.args.args, *scope.args.kwonlyargs)}
     statement = source.statement(constant)
     for outer in (statement, *source.around(statement)):
         if isinstance(outer, ast.stmt) and outer is not scope:
             block = source.block(outer)
             for earlier in block[: block.index(outer)]:
-                bound |= dict.fromkeys(_targets(earlier), earlier.lineno)
+                bound |= dict.fromkeys(_targets(earlier), range(earlier.lineno, (earlier.end_lineno or 0) + 1))
         if outer is scope:
             break
-    first, last = (1, finding.at.line) if isinstance(scope, ast.Module) else (scope.lineno, scope.end_lineno or 0)
-    near = [each.rpartition(":") for each in finding.hints["near"].split()]
-    carrying = {name for name, _, line in near if first <= int(line) <= last}
-    return sorted(bound.keys() & carrying, key=lambda name: (-bound[name], name))
+    near = (each.rpartition(":") for each in finding.hints["near"].split())
+    carrying = {name for name, _, line in near if int(line) in bound.get(name, ())}
+    return sorted(carrying, key=lambda name: (-bound[name].start, name))
 
 
 def _targets(statement: ast.stmt) -> list[str]:

@@ -6,7 +6,7 @@ import ast
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import called_name
+from gradlint_rules.order import called_name, names_of
 from gradlint_rules.uncut import values_of
 
 _EPS = "1e-12"
@@ -44,6 +44,11 @@ def harmless_elsewhere(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         argument, harmless = argument_of(operation, source), _HARMLESS.get(called_name(operation), "1.0")
     else:
         raise NoFixError("no operation")
+    computing = source.statement(operation)
+    if computing is not source.statement(choice) and names_of(computing, ast.Store) & names_of(
+        choice.args[0], ast.Load
+    ):
+        raise NoFixError("the condition is about the result")
     where, imports = source.reference("torch.where")
     chosen = [source.text(argument), harmless] if is_first else [harmless, source.text(argument)]
     return (source.replace(argument, f"{where}({condition}, {', '.join(chosen)})"), *imports)

@@ -15,8 +15,16 @@ _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
 def optimizer_of(statement: ast.stmt, source: FixSource) -> str:
     """The optimizer that a statement steps: `optimizer.step()`, or `scaler.step(optimizer)`."""
     for call in calls_of(statement, "step"):
-        return source.text(call.args[0]) if call.args else receiver(call, source)
+        is_scaled = bool(call.args) and _closure(call, source) is None
+        return source.text(call.args[0]) if is_scaled else receiver(call, source)
     raise NoFixError("no step")
+
+
+def _closure(step: ast.Call, source: FixSource) -> ast.FunctionDef | None:
+    """The function that `optimizer.step(closure)` is given by its name."""
+    given = {each.id for each in step.args[:1] if isinstance(each, ast.Name)}
+    functions = (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef))
+    return next((function for function in functions if function.name in given), None)
 
 
 def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -24,6 +32,8 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     backward = source.statement(finding.at)
     step = source.statement_on(related_line(finding, "the step"))
     line = f"{optimizer_of(step, source)}.zero_grad()"
+    if any(_closure(call, source) is source.scope(backward) for call in calls_of(step, "step")):
+        return (source.first(source.scope(backward).body, line),)
     loops = [outer for outer in nested(step, source) if isinstance(outer, ast.For | ast.While)]
     if loops and loops[0] in nested(backward, source):
         return (source.first(loops[0].body, line),)
