@@ -6,6 +6,7 @@ it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the bo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,13 @@ from gradlint.interpret.values import (
     Unknown,
     range_length,
 )  # fmt: skip
+from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
+MOST_WRITTEN = 40  # of tensors and constants, which a list has when they are named one by one: layers, activations
 MOST_SHOWN = 22  # the same where a counter decides when the step comes: as many as show its remainder
 
 ITERATES: dict[str, Callable[[Any, Any, Visit, Call], None]] = {}
@@ -86,7 +89,7 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
         sequence.consumed = call.frame.span(call.node)
     most = MOST_SHOWN if is_counted(m) else MAX_ITEMS
     for position, item in enumerate(list(sequence.items)):
-        if position >= most and not _is_of_model(item):
+        if position >= most and not _is_each_meant(item, position):
             break
         if visit(item):
             return
@@ -98,12 +101,14 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
                 return
 
 
-def _is_of_model(item: Abstract) -> bool:
-    """Whether an item is a parameter or a module, alone or behind its name: loops over these mean every one."""
+def _is_each_meant(item: Abstract, position: int) -> bool:
+    """Whether every item counts: a parameter or a module, alone or behind its name; what was written down by hand."""
     if isinstance(item, Sequence) and item.items:
-        return _is_of_model(item.items[-1])
+        return _is_each_meant(item.items[-1], position)
     if isinstance(item, Tensor):
-        return item.node.parameter is not None
+        return item.node.parameter is not None or position < MOST_WRITTEN
+    if isinstance(item, Const):
+        return position < MOST_WRITTEN
     return isinstance(item, Object | Instance) and item.module is not None
 
 
@@ -138,7 +143,7 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
     if isinstance(start, int) and isinstance(step, int) and step and isinstance(last, int):
         known, length = range(start, last, step), range_length(start, last, step)
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
-        if length > most:
+        if length > most and not (length <= MOST_WRITTEN and _picks(m)):
             most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) or is_counted(m) else most
             last = known[-1] if m.session.is_like(length, length) else known[most - 1]
             known = [*known[: most - 1], last]  # type: ignore[assignment]
@@ -158,6 +163,34 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
         if visit(item):
             return
+
+
+def _picks(m: Machine) -> bool:
+    """Whether the innermost loop takes parts by its number, `x = self.layers[i](x)`, and holds no training step.
+
+    Rounds that were left out would put parts side by side that are not.
+    """
+    node = m.loops[-1].node if m.loops else None
+    return isinstance(node, ir.For) and m.session.rounds(node) < m.session.batches and _subscripts(node)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _subscripts(loop: ir.For) -> bool:
+    """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number."""
+    found, pending = False, list[object](loop.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ir.For | ir.While):
+            return False
+        if isinstance(node, ir.Subscript) and isinstance(loop.target, ir.Name) and isinstance(node.index, ir.Name):
+            found = found or node.index.id == loop.target.id
+        if isinstance(node, list | tuple):
+            pending.extend(node)
+        elif isinstance(node, ir.Node) and not isinstance(node, ir.Function | ir.Class):
+            pending.extend(
+                getattr(node, name) for kind in type(node).__mro__ for name in getattr(kind, "__slots__", ())
+            )
+    return found
 
 
 @handles(ITERATE, Tensor)

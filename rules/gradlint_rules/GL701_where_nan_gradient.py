@@ -74,7 +74,7 @@ from gradlint_rules.guards import guarded
 from gradlint_rules.met import met
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.ERROR
@@ -110,7 +110,7 @@ def _seen(value: Value) -> Report:
 
 
 def _choices(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    for value in visited(arrival.sink):
+    for value in taught(arrival.sink, arrival.tape):
         if next(guarded(value), None) is not None:
             yield value.at, value
 

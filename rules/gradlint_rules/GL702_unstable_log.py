@@ -67,7 +67,7 @@ from gradlint_rules.met import met
 from gradlint_rules.numbers import origin
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.WARNING
@@ -94,7 +94,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    for value in visited(arrival.sink):
+    for value in taught(arrival.sink, arrival.tape):
         if value.inputs and _probability(value) is not None:
             yield value.at, value
 

@@ -69,7 +69,7 @@ from gradlint_rules.met import met
 from gradlint_rules.numbers import is_square
 from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.WARNING
@@ -85,7 +85,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    values = visited(arrival.sink)
+    values = taught(arrival.sink, arrival.tape)
     told = {id(entry.operation) for value in values for entry in guarded(value)}
     for value in values:
         if id(value) not in told and _is_root(value) and value.inputs[0].requires_grad:

@@ -192,6 +192,7 @@ def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     func = node.func if isinstance(node, ast.Call) else node
     old = source.called(func)
     device, _, name = old.removeprefix("torch.").partition(".amp.")
+    name = name.rpartition(".")[2]  # also `torch.cuda.amp.autocast_mode.autocast`
     if isinstance(func, ast.Name):
         return _imported_anew(func.id, source)
     new, imports = source.reference(f"{_home([name], source)}.{name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-from gradlint.tape import Backward, Tape, Value, above, sure
+from gradlint.tape import Backward, Kind, Tape, Value, above, sure
 
 _WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
 
@@ -20,6 +20,18 @@ def visited(sink: Backward) -> Sequence[Value]:
 def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
     """The values visited whose gradient is more than assumed of something unknown."""
     return _surely_visited(tape)[id(sink)]
+
+
+def taught(sink: Backward, tape: Tape) -> Sequence[Value]:
+    """The values visited; where some of what is trained is in view, those that hang on it: all else can be data."""
+    leaves = [value for value in sink.graph if value.kind in (Kind.PARAMETER, Kind.LEAF)]
+    if any(not leaf.assumed or _is_held(leaf, tape) for leaf in leaves):
+        return surely_visited(sink, tape)
+    return visited(sink)
+
+
+def _is_held(leaf: Value, tape: Tape) -> bool:
+    return leaf.parameter is not None and any(optimizer.holds(leaf.parameter) for optimizer in tape.optimizers())
 
 
 @functools.lru_cache(maxsize=64)  # the paths of one entry, which several rules ask about
