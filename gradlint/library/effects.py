@@ -68,10 +68,6 @@ class Effect:
         return any(save.what == self.argument(0) for save in self.saves)
 
     @property
-    def saves_other(self) -> bool:
-        return any(save.what != self.argument(0) and not save.what.startswith("result") for save in self.saves)
-
-    @property
     def saves_result(self) -> bool:
         return any(save.what.startswith("result") for save in self.saves)
 

@@ -16,7 +16,6 @@ from gradlint.tape import (
     Kind,
     Optimizer,
     OptimizerStep,
-    SchedulerStep,
     Tape,
     Value,
     ZeroGrad,
@@ -87,16 +86,6 @@ class Account:
     clearings: list[Event] = field(default_factory=list)
     backwards: list[Backward] = field(default_factory=list)
     left: list[Backward] = field(default_factory=list)  # not used by any step when the path ends
-
-    @property
-    def stepped_before(self) -> dict[int, bool]:
-        """For each scheduler step (by its order), whether the optimizer had stepped before it."""
-        steps = [update.step.order for update in self.updates]
-        return {
-            event.order: bool(steps) and steps[0] < event.order
-            for event in self.tape.events
-            if isinstance(event, SchedulerStep)
-        }
 
 
 def key(event: Event) -> Key:
@@ -205,15 +194,3 @@ def is_gradient(value: Value) -> bool:
 
 def _concerns(optimizer: Optimizer, values: Sequence[Value]) -> bool:
     return not optimizer.parameters or share(identities(values), identities(optimizer.parameters))
-
-
-def common(first: Event, second: Event) -> tuple[tuple[int, int], ...]:
-    """The rounds of loops that two events share, up to and with the first loop in which their rounds differ."""
-    shared = []
-    for one, other in zip(first.iteration, second.iteration, strict=False):
-        if one[0] != other[0]:
-            break
-        shared.append(one)
-        if one[1] != other[1]:
-            break
-    return tuple(shared)
