@@ -264,3 +264,27 @@ def test_a_step_that_the_scaler_leaves_out_writes_no_parameter(tmp_path: pathlib
     assert "error[GL203]: this changes parameters that the graph of `kept` saved before" in watched.err, watched.err
     assert f"--> train.py:{written}:" in watched.err
     assert "0 optimizer steps" in watched.err
+
+
+def test_what_lives_on_from_step_to_step_does_not_keep_the_records_of_all_steps(tmp_path: pathlib.Path) -> None:
+    _, watched = both(
+        tmp_path,
+        """
+        import gc
+        average = [parameter.detach().clone() for parameter in model.parameters()]
+        norm = torch.nn.BatchNorm1d(4)
+        total = torch.zeros(())
+        for _ in range(120):
+            loss = model(norm(torch.randn(8, 4))).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total = total + loss.detach()
+            for kept, parameter in zip(average, model.parameters()):
+                kept.mul_(0.9).add_(parameter.detach(), alpha=0.1)
+        records = [each for each in gc.get_objects() if type(each).__name__ == "Op"]
+        print(len(records), sum(each.step < 90 and each.step > 10 and bool(each.inputs) for each in records))
+        """,
+    )
+    known, old = map(int, watched.out.split())
+    assert (known > 100, old) == (True, 0), watched.out

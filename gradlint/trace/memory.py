@@ -15,6 +15,7 @@ from gradlint.trace.records import Cell, Held, Op, serial
 
 HORIZON = 3  # optimizer steps: what is older is remembered without what it was computed from
 _SWEEP = 20_000
+_TRIM = 16  # optimizer steps
 
 
 class Memory:
@@ -114,6 +115,23 @@ class Memory:
         self.last_written.clear()
         while self.escapes and self.escapes[0][1].step < self.step - 1:
             self.escapes.popleft()
+        if self.step % _TRIM == 0:
+            self._forget_past()
+
+    def _forget_past(self) -> None:
+        """Cut what is remembered off from what is older than the horizon: a moving average would keep all of it."""
+        self._sweep()
+        oldest = self.step - HORIZON
+        pending = [op for _, op in self._known.values() if op.step >= oldest]
+        seen = {id(op) for op in pending}
+        for op in pending:
+            cut = {id(source): source.without_past() for source in op.inputs if source.inputs and source.step < oldest}
+            if cut:
+                op.inputs = tuple(cut.get(id(source), source) for source in op.inputs)
+                op.arguments = tuple((key, cut.get(id(given), given)) for key, given in op.arguments)
+            new = [source for source in op.inputs if source.step >= oldest and id(source) not in seen]
+            seen.update(map(id, new))
+            pending += new
 
 
 def storage_key(tensor: torch.Tensor) -> int:

@@ -7,6 +7,7 @@ end) and those that write in place. The mode is off inside backward passes and o
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ _KEPT = frozenset({int, float, str, bool})  # types of arguments that a record k
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
 _OUT = "functions with out=... arguments don't support"
+_MODULES = os.path.join(os.path.dirname(torch.nn.modules.__file__), "")
 
 
 def tensors(things: Iterable[Any], depth: int = 3) -> list[Tensor]:
@@ -87,12 +89,7 @@ class Recorder(TorchFunctionMode):
         except RuntimeError as error:
             session.guarded(self._refused, judged, args, kwargs, error)
             raise
-        if (
-            not session.recording
-            and isinstance(out, Tensor)
-            and out.requires_grad
-            and not (judged.writes or (args and out is args[0]))
-        ):
+        if not session.recording and _goes_well(judged, args, out):
             return out
         session.guarded(self.saw, judged, args, kwargs, out, before)
         return out
@@ -136,8 +133,9 @@ class Recorder(TorchFunctionMode):
                     made.flags |= {"zero-gradient"}
                 self.memory.remember(out, made)
                 self._judge(judged, made)
-                for each in self.session.on_loss_made if judged.is_loss else ():
-                    each(out, made)
+                if judged.is_loss or (out.requires_grad and not out.dim()):
+                    for each in self.session.on_loss_made:
+                        each(out, made)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[int | str, object], ...]:
         """The numbers, words and flags among arguments, and the records of the tensors, by position or name."""
@@ -260,7 +258,7 @@ class Recorder(TorchFunctionMode):
         counted = "data" not in previous.flags
         inputs = (previous, *(self.memory.of(other, place) for other in tensors(given) if other is not target))
         inputs += escapes.linked(self.memory, given, place)
-        if previous.held is None:
+        if previous.held is None and not self._stays(target, inputs):
             after = self.op(judged, inputs, target, place, before)
             after.cell = cell = self._log(target, judged, place, counted)
             after.arguments = self._arguments((None, *given) if judged.name == "setitem" else given, {})
@@ -273,11 +271,18 @@ class Recorder(TorchFunctionMode):
             self._judge(judged, after)
         else:
             after = previous
-            after.cell = cell = previous.held.cell = self._log(target, judged, place, counted)
+            after.cell = cell = self._log(target, judged, place, counted)
+            if previous.held is not None:
+                previous.held.cell = cell
         previous.cell = cell
         if previous.held is not None and not self.session.steppers:
             return  # initialisation
         self.session.note("inplace", place, before=previous, after=after, written=cell.writes[-1])
+
+    def _stays(self, target: Tensor, inputs: tuple[Op, ...]) -> bool:
+        """Whether one record does for a value before and after a write: that of a counter, say."""
+        carries = target.requires_grad or inputs[0].requires_grad
+        return not self.session.recording and not carries and len(inputs) == 1
 
     def _log(self, target: Tensor, judged: Spec, place: Place, counted: bool) -> Cell:
         cell = self.memory.cell(target)
@@ -474,6 +479,20 @@ def _made_in_inference(op: Op) -> None:
         source = source.inputs[0]  # what a view is of
     if source.inference:
         op.inference, op.cut_place = True, source.cut_place
+
+
+def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
+    """Whether a watched call needs no record: all that it returns carries a gradient on, and it wrote over nothing.
+
+    Attention gives None in the place of weights that nobody asked for.
+    """
+    if judged.writes:
+        return sys._getframe(2).f_code.co_filename.startswith(_MODULES)  # batch norm counts its batches
+    if judged.functional and args and out is args[0]:
+        return False
+    if isinstance(out, Tensor):
+        return out.requires_grad
+    return type(out) is tuple and all(part is None or (isinstance(part, Tensor) and part.requires_grad) for part in out)
 
 
 def _terms(made: Op) -> tuple[Op, ...]:

@@ -28,11 +28,17 @@ Level = Literal["auto", "watch", "record"]
 Result = TypeVar("Result")
 _GRAD_MODES = torch.autograd.grad_mode.__file__
 _DISTRIBUTIONS = os.path.join("torch", "distributions", "")
+_MAIN_THREAD = threading.main_thread().ident
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
 _LASTING = frozenset(
     {"backward", "zero", "clip", "step", "unscale", "update", "scheduler", "train", "kept", "fact", "module", "batch"}
 )
+
+
+def _lasts(note: Note) -> bool:
+    """Whether the account of a step hangs on it; gradients can be cleared in place."""
+    return note.kind in _LASTING or (note.kind == "inplace" and note.facts["before"].gradient_of is not None)
 
 
 class Stop(SystemExit):
@@ -47,6 +53,7 @@ class Stepper:
     place: Place
     name: str = ""
     held: list[Held] = field(default_factory=list)
+    seen: list[weakref.ref[torch.Tensor]] = field(default_factory=list)  # whom these identities are of
     frozen: set[int] = field(default_factory=set)
     optimizer: Stepper | None = None
     enabled: bool | None = True
@@ -133,6 +140,7 @@ class Session:
         self.on_loss: list[Callable[[torch.Tensor, Op], None]] = []
         self.on_loss_made: list[Callable[[torch.Tensor, Op], None]] = []
         self.on_step: list[Callable[[], None]] = []
+        self.on_end: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
         self.scales = False
         self.left_out: list[tuple[str, Held]] = []  # parameters that DDP missed, by the names that it gives them
@@ -159,6 +167,8 @@ class Session:
     def close(self) -> None:
         """Stop watching and undo what the probes replaced."""
         self.quiet = True
+        for each in self.on_end:
+            self.guarded(each)
         if self.compiled:
             torch.compiler.set_stance("default")
         if top_mode() is self.recorder:
@@ -198,7 +208,7 @@ class Session:
     def note(self, kind: str, place: Place, **facts: Any) -> Note:
         """Write down that something happened."""
         note = Note(kind, place, self.step, facts=facts)
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != _MAIN_THREAD:
             self.blind["several threads train: what they do is recorded in the order in which it happened"] = None
         self.notes.append(note)
         if len(self.notes) > _MOST_NOTES:
@@ -374,7 +384,7 @@ class Session:
         for index in range(len(self.notes) - 1, -1, -1):
             if self.notes[index].step < self.step - 1:
                 self.notes[index + 1 :] = [
-                    note for note in self.notes[index + 1 :] if note.step >= self.step or note.kind in _LASTING
+                    note for note in self.notes[index + 1 :] if note.step >= self.step or _lasts(note)
                 ]
                 return
 

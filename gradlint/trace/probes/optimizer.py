@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import operator
 import types
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -51,9 +51,10 @@ def held(session: Session, optimizer: Any) -> Stepper:
     optimizer = _wrapped(optimizer)
     stepper = session.stepper(optimizer)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    same = len(parameters) == len(stepper.held)
-    if not same or any(map(operator.is_not, map(session.memory.held, parameters), stepper.held)):
+    same = len(parameters) == len(stepper.seen)
+    if not same or any(reference() is not each for reference, each in zip(stepper.seen, parameters, strict=False)):
         stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
+        stepper.seen = list(map(weakref.ref, parameters))
     return stepper
 
 
@@ -265,15 +266,18 @@ def _zero_module(session: Session, original: Callable[..., Any]) -> Callable[...
 
 def _cleared_optimizer(session: Session, optimizer: Any) -> None:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    _cleared(session, held(session, optimizer), parameters)
+    stepper = held(session, optimizer)
+    _cleared(session, stepper, stepper.held, parameters)
 
 
 def _cleared_module(session: Session, module: torch.nn.Module) -> None:
-    _cleared(session, None, list(module.parameters()))
+    parameters = list(module.parameters())
+    _cleared(session, None, list(map(session.memory.held, parameters)), parameters)
 
 
-def _cleared(session: Session, stepper: Stepper | None, parameters: list[torch.Tensor]) -> None:
-    identities = list(map(session.memory.held, parameters))
+def _cleared(
+    session: Session, stepper: Stepper | None, identities: list[Held], parameters: Sequence[torch.Tensor]
+) -> None:
     with session.paused():
         was_read = any(map(_is_hooked, parameters))  # a hook may have made use of the gradients
     session.cleared.append(Clearing(counted(nearest()), stepper, identities, was_read))
