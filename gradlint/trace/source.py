@@ -89,6 +89,7 @@ def _index(found: _File, node: ast.AST) -> None:
         case ast.Lambda():
             found.functions[node.lineno, "<lambda>"] = node
         case ast.With() | ast.AsyncWith():
+            found.contexts[extent(node)] = "with"  # where Python 3.11 says that it enters one
             for item in node.items:
                 found.contexts[extent(item.context_expr)] = "with"
                 for call in _entered_on(item.optional_vars, node.body):
