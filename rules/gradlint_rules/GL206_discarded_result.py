@@ -47,6 +47,7 @@ assert log_variance.max() <= 0.1
   whatever else waits for the device.
 - `module.to(device)`, `module.cuda()`, `module.float()`, which act in place.
 - The last expression of a notebook cell, which is shown.
+- Methods of what the statement itself makes: `model(x).mean()`, which warms something up, or measures it.
 
 ## Limits
 Only where the receiver is known to be a tensor.
@@ -72,9 +73,23 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for tape in paths:
         for event in tape.events:
-            if isinstance(event, Fact) and event.what == FACT and event.at not in told:
+            if isinstance(event, Fact) and event.what == FACT and event.at not in told and not _is_run(event):
                 told.add(event.at)
                 yield Report(event.at, _message(event), _help(event), hints=_called_on(event))
+
+
+def _is_run(event: Fact) -> bool:
+    """Whether the method is called on what this very statement makes, `model(x).mean()`: nobody wants the result."""
+    made = event.value.inputs[0] if event.value and event.value.inputs else None
+    while made is not None and made.op.startswith("torch.Tensor.") and made.inputs and _lies_in(made.at, event.at):
+        made = made.inputs[0]
+    return made is not None and any(_lies_in(at, event.at) for at in (made.at, *made.stack))
+
+
+def _lies_in(part: Span, whole: Span) -> bool:
+    begins = (part.line, part.column) >= (whole.line, whole.column)
+    is_same_file = (part.path, part.cell) == (whole.path, whole.cell)
+    return is_same_file and begins and (part.end_line, part.end_column) <= (whole.end_line, whole.end_column)
 
 
 def _called_on(event: Fact) -> dict[str, str]:

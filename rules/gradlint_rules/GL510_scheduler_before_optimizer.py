@@ -47,6 +47,7 @@ for epoch in range(3):
 - `if epoch > 0: scheduler.step()` at the top of an epoch.
 - `ReduceLROnPlateau` and `CosineAnnealingWarmRestarts`, which may be stepped at any time.
 - Winding a schedule forward before training is resumed.
+- `scheduler.step(epoch)`, which sets the value that belongs to the epoch.
 
 ## Limits
 In a function that is given its optimizer and scheduler, both must step in the same round of a loop.
@@ -91,7 +92,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
     """The first step of the optimizer that this scheduler steers, where the two steps share a loop."""
     scheduler = event.scheduler
-    if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration:
+    if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration or _is_told(event):
         return None
     steps = [step for step in tape.events if isinstance(step, OptimizerStep)]
     if scheduler.optimizer is not None:
@@ -101,6 +102,11 @@ def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
     around = _around(event, tape)
     shared = [step for step in mine if step.iteration[: len(around)] == around]
     return mine[0] if shared and around else None
+
+
+def _is_told(event: SchedulerStep) -> bool:
+    """Whether the step is told its number, `scheduler.step(epoch)`: that sets a value, and skips none."""
+    return bool(event.text) and not event.text.endswith("()")
 
 
 def _around(event: SchedulerStep, tape: Tape) -> tuple[tuple[int, int], ...]:
