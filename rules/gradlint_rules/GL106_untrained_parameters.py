@@ -164,7 +164,8 @@ def _obstacle(value: Value) -> str:
 def _blocked(tape: Tape) -> Iterator[_Blocked]:
     """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that trains others."""
     seen: set[tuple[int, int]] = set()
-    for sink in tape.backwards():
+    steps = any(isinstance(event, OptimizerStep) for event in tape.events)
+    for sink in tape.backwards() if steps else ():
         optimizers = _steps_after(sink, tape)
         if not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
             continue
