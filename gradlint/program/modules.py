@@ -323,7 +323,7 @@ class Program:
             below = self.resolve(importer, f"{module}.{name}" if module else name, level)
             scope = self.frame(below) if below is not None else None
             if scope is not None:
-                return Package(name, scope)
+                return self._imported_file(m, frame, name, scope)
             dots = "." * level
             return Lib(f"{dots}{module}.{name}") if module else Lib(f"{dots}{name}")
         if scope is not frame:
@@ -332,15 +332,22 @@ class Program:
                 return found
         below = self.resolve(importer, f"{module}.{name}" if module else name, level)
         inner = self.frame(below) if below is not None else None
-        return Package(name, inner) if inner is not None else m.session.missing(scope, name)
+        return m.session.missing(scope, name) if inner is None else self._imported_file(m, frame, name, inner)
+
+    def _imported_file(self, m: Machine, frame: Frame, name: str, scope: Frame) -> Package:
+        self._run_settings(m, frame, scope)
+        return Package(name, scope)
 
     def set_modes(self, m: Machine, frame: Frame, module: str, level: int) -> None:
         """Runs what an import at the top of a script sets for all of torch: `torch.set_grad_enabled(False)`."""
-        if frame.source is not None or frame.parent is not None:
-            return
         path = self.resolve(Path(frame.code.path), module, level)
         scope = self.frame(path) if path is not None else None
-        if scope is not None and scope.source is not None and (found := settings(scope.source.tree)):
+        if scope is not None:
+            self._run_settings(m, frame, scope)
+
+    def _run_settings(self, m: Machine, importer: Frame, scope: Frame) -> None:
+        is_script = importer.source is None and importer.parent is None
+        if is_script and scope.source is not None and (found := settings(scope.source.tree)):
             m.execute(scope.source.at(found), scope)
 
     def submodule(self, package: Package, name: str) -> Abstract | None:
