@@ -52,6 +52,7 @@ for window in torch.randn(3, 2, 8, 4):
 ## What it does not report
 - Several optimizers, each unscaled once.
 - A scaler that is disabled on this path.
+- Rounds that end with a step of something out of view, such as `xm.optimizer_step(optimizer)`.
 
 ## Limits
 Where the step is missing an update as well, that is reported alone: see `missing-scaler-update` (GL405).
@@ -59,17 +60,19 @@ Where the step is missing an update as well, that is reported alone: see `missin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Event, OptimizerStep, ScalerUpdate, Tape, Unscale
+from gradlint.tape import Event, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
 from gradlint_rules.scaling import unscaled_once
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+_STEPS = re.compile(r"optim\w*step|step_optim")  # `xm.optimizer_step(optimizer)`: out of view, and may do it all
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 
@@ -87,6 +90,8 @@ def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
     done: dict[tuple[int, int], Event] = {}
     for event in tape.events:
         match event:
+            case ModuleCall(module=module) if _STEPS.search(module.name.rpartition(".")[2]):
+                done = {}
             case ScalerUpdate(scaler=scaler):
                 done = {key: first for key, first in done.items() if key[0] != id(scaler)}
             case OptimizerStep(scaler=scaler, optimizer=optimizer) if scaler is not None:
