@@ -566,3 +566,44 @@ def test_an_optimizer_chosen_by_name_is_an_optimizer() -> None:
         result = train(name, model)
     """
     assert result(source) == "torch.optim.Optimizer"
+
+
+LACKING = """\
+functools.partial()
+functools.reduce(max)
+contextlib.contextmanager()
+operator.add(1)
+operator.lt(1)
+divmod(1)
+{}.pop()
+{}.setdefault()
+{}.popitem()
+[].insert(1)
+torch.vmap()
+torch.func.grad()
+torch.func.vjp()
+torch.func.functional_call()
+torch.autograd.functional.jacobian()
+torch.utils.checkpoint.checkpoint()
+torch.utils.checkpoint.checkpoint_sequential()
+torch.nn.DataParallel()
+torch.amp.GradScaler('cpu').scale(None)
+torch.amp.GradScaler('cpu').step()
+torch.optim.SGD(None).step
+torch.optim.SGD(3)
+torch.nn.utils.parametrizations.weight_norm()
+torch.nn.utils.clip_grad_norm_(None, 1.0)
+torch.nn.ModuleList().pop()
+torch.nn.functional.relu_()
+torch.autograd.backward('a')
+torch.autograd.grad('a', [])
+dataclasses.asdict(3)
+dataclasses.replace(3)
+dataclasses.is_dataclass()
+""".splitlines()
+
+
+@pytest.mark.parametrize("expression", LACKING)
+def test_a_program_goes_on_behind_a_call_that_lacks_its_arguments(expression: str) -> None:
+    head = "import contextlib, dataclasses, functools, operator\nimport torch\nimport torch.utils.checkpoint\n"
+    assert result(f"{head}{expression}\nresult = 1") == 1

@@ -222,11 +222,26 @@ PROGRAMS = {
     "pop of a set": "x = {1}\nresult = (x.pop(), len(x))",
     "grouped values": "import itertools as i\nresult = [v for _, g in i.groupby([1, 1]) for v in g][:2]",
     "counted without end": "import itertools as i\nresult = (list(zip(i.count(3), 'ab')), [x for x, _ in zip(i.cycle([1, 2]), range(3))])",
+    "large powers": "result = (pow(2, 3), len(str(2 ** 70)), 2 ** 10, round(1.5, 1))",
+    "endings of lists": "x = [1, 2]\nx.insert(0, 0)\nx.insert(99, 3)\ny = [i for i in x if i]\nresult = (x, y, x.index(3), (1, 2, 3).index(2), x.count(9))",
+    "empty iterators": "import itertools as i\nresult = (list(i.chain()), list(i.islice([], 3)), list(i.islice([1, 2, 3], 0)), list(i.chain([], [1])), list(i.islice([1, 2], None)), list(i.islice([1, 2, 3], 1, None)))",
+    "first of many": "import itertools as i\nfor a in i.chain([1], [2]):\n    break\nfor b in i.islice([5, 6], 2):\n    break\nfor c, d in zip(i.count(2, 3), 'x'):\n    pass\nresult = (a, b, c, d)",
+    "first of a named tuple": "import collections\nP = collections.namedtuple('P', 'x y')\nfor a in P(1, 2):\n    break\nresult = a",
+    "maps of several": "result = (dict(map(lambda k: (k, 1), 'ab')), list(map(str, [1, 2])), list(zip('ab', range(2))), list(enumerate([5])), sorted({'b': 1, 'a': 2}), sorted([3, 1], reverse=True), sorted('ba'))",
+    "iterators of a class": "class A:\n    def __iter__(self):\n        return iter([1, 2])\ni = iter(A())\nj = iter(i)\nresult = (next(i), next(j), list(A()))",
+    "callables": "class A:\n    def __call__(self):\n        return 1\nclass B:\n    pass\nimport functools\nresult = (callable(A()), callable(B()), callable(A), callable(lambda: 1), callable(functools.partial(max)), callable([]), callable('a'), A()())",
+    "attributes by computed names": "class A:\n    pass\na = A()\nfor name in ('x', 'y'):\n    setattr(a, name, name + '!')\nresult = (a.x, a.y, vars(a), [getattr(a, n) for n in ('x', 'y')], a.__dict__)",
+    "dataclasses of others": "import dataclasses\n@dataclasses.dataclass()\nclass A:\n    x: int = 1\n    y: str = 'a'\nresult = (A(2).x, A(y='b').y, dataclasses.replace(A(), x=3).x, isinstance(A(), A))",
+    "moved in an ordered dict": "import collections\nd = collections.OrderedDict([('a', 1), ('b', 2)])\nd.move_to_end('a')\ne = list(d)\nd.move_to_end('a', last=False)\nresult = (e, list(d), d.popitem())",
+    "keys of objects": "class A:\n    pass\na, b = A(), A()\nd = {a: 1}\nd.setdefault(b, 2)\nresult = (d[b], d.get(a), len(d), a in d)",
+    "rotated not at all": "import collections\nx = collections.deque()\nx.rotate(2)\ny = collections.deque([1, 2])\ny.rotate(0)\nresult = (len(x), list(y))",
+    "batched": "def batched(x, n):\n    for i in range(0, len(x), n):\n        yield x[i : i + n]\nresult = list(batched([1, 2, 3], 2))",
+    "strings that are long": "result = (len('ab' * 500), 'x'.center(3), 'a'.ljust(2, '-'), '%5d' % 3, 'ab'.encode().decode(), len('a'.ljust(50)))",
 }
 
 # Of how many values in a result nothing is said:
 UNSAID = {
-    "multiplied": 1, "repeat": 1, "compress": 1, "math": 1, "compared": 2, "string tests": 1, "dunder call, getitem, len": 2, "dunder operators": 2, "dunder iter class": 1, "dataclass": 1, "enum": 1, "named tuple": 3, "a named tuple item by item": 1, "operator": 2, "yield from": 2, "what a partial holds": 1, "enum by itself": 2, "kinds": 2, "subclasses": 1, "items by index": 1, "a generator with a state": 1, "kinds of dicts": 1, "relations of sets": 3, "a shallow copy of a partial": 1, "counter": 7, "has of modules": 2, "kinds by abstract classes": 3, "subclasses of several": 1, "rounded again": 1, "spelled": 6, "extremes": 2, "methods of numbers": 3, "strings": 1, "formats": 2, "bytes": 2, "asdict, replace, fields": 3, "frozen": 2, "named tuples": 2, "named tuples with defaults": 1, "enums": 7, "an enum of text": 2, "chains and slices": 1, "lazy": 1, "dicts of pairs": 2, "maths": 1, "chosen at random": 1, "parsed arguments": 1, "reflection": 1, "signatures": 7, "globals": 1, "paths": 4,
+    "multiplied": 1, "repeat": 1, "compress": 1, "math": 1, "compared": 2, "string tests": 1, "dunder call, getitem, len": 2, "dunder operators": 2, "dunder iter class": 1, "dataclass": 1, "enum": 1, "named tuple": 3, "a named tuple item by item": 1, "operator": 2, "yield from": 2, "what a partial holds": 1, "enum by itself": 2, "kinds": 2, "subclasses": 1, "items by index": 1, "a generator with a state": 1, "kinds of dicts": 1, "relations of sets": 3, "a shallow copy of a partial": 1, "counter": 7, "has of modules": 2, "kinds by abstract classes": 3, "subclasses of several": 1, "rounded again": 1, "spelled": 6, "extremes": 2, "methods of numbers": 3, "strings": 1, "formats": 2, "bytes": 2, "asdict, replace, fields": 3, "frozen": 2, "named tuples": 2, "named tuples with defaults": 1, "enums": 7, "an enum of text": 2, "chains and slices": 1, "lazy": 1, "dicts of pairs": 2, "maths": 1, "chosen at random": 1, "parsed arguments": 1, "reflection": 1, "signatures": 7, "globals": 1, "paths": 4, "large powers": 1, "iterators of a class": 1, "callables": 1, "keys of objects": 1, "batched": 1, "strings that are long": 2,
 }  # fmt: skip
 
 

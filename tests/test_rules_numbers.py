@@ -359,7 +359,8 @@ def test_a_mended_line_has_a_finite_gradient_and_its_value(group: str, tmp_path:
     for name in _names(group):
         value, slope = after[name]
         assert value == pytest.approx(before[name][0], rel=1e-4, abs=1e-2) or not math.isfinite(before[name][0])
-        assert (math.isfinite(slope) and math.isfinite(far[name][1])) != (lines[name] in left), mended.splitlines()[lines[name] - 1]
+        is_finite = math.isfinite(slope) and math.isfinite(far[name][1])
+        assert is_finite != (lines[name] in left), mended.splitlines()[lines[name] - 1]
 
 
 def _values(group: str, program: str) -> dict[str, tuple[float, float]]:

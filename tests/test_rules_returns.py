@@ -1,0 +1,83 @@
+"""What the backward of a custom function returns for two inputs: GL802 tells of it exactly where torch raises."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+from typing import Any
+
+from gradlint.analysis import analyze
+
+FUNCTION = """
+class Own{number}(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx, g):
+{body}
+"""
+RETURNS = [
+    "return g, g",
+    "return g, None",
+    "return g, g, None",
+    "return tuple([g, g])",
+    "return (g, g) if g.sum() > -1e9 else (g, None)",
+    "grads = [g]\ngrads.append(g)\nreturn tuple(grads)",
+    "grads = (g, g)\nreturn grads",
+    "first, *rest = g, g\nreturn first, rest[0]",
+    "a, b = ctx.saved_tensors\nreturn g * b, g * a",
+    "return (*(g, g),)",
+    "if (half := g / 2) is not None:\n    return half, half\nreturn None, None",
+    "try:\n    return g, g\nexcept ValueError:\n    return None, None",
+    "with torch.no_grad():\n    return g, g",
+    "for each in (g, g):\n    return each, each",
+    "def inner():\n    return g\nreturn inner(), inner()",
+    "return g",
+    "return -g",
+    "return g.clone()",
+    "return torch.zeros_like(g)",
+    "return 2 * g",
+    "return g, g, g",
+    "return g, None, g",
+    "return [g for _ in range(2)]",
+    "grads = [g, g]\nreturn grads",
+    "return [g, g]",
+    "grads = g * 2\nreturn grads",
+    "return g if g.sum() > -1e9 else g * 2",
+    "return None",
+    "a, b = ctx.saved_tensors\nreturn g * a",
+    "return (g,)",
+    "try:\n    return g\nexcept ValueError:\n    return g, g",
+    "return g.sum() * g",
+    "return g.pow(2)",
+    "return (-g).abs()",
+]
+
+
+def _program() -> str:
+    bodies = (textwrap.indent(body, " " * 8) for body in RETURNS)
+    return "import torch\n" + "".join(FUNCTION.format(number=n, body=body) for n, body in enumerate(bodies))
+
+
+def _raises(function: Any, torch: Any) -> bool:
+    a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
+    try:
+        function.apply(a, b).sum().backward()
+    except (RuntimeError, TypeError):
+        return True
+    return False
+
+
+def test_a_return_is_told_where_torch_refuses_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "functions.py"
+    path.write_text(_program(), encoding="utf-8")
+    lines = _program().splitlines()
+    found = analyze([path], select=lambda code: code == "GL802").findings
+    heads = [[line for line in lines[: finding.at.line] if line.startswith("class")][-1] for finding in found]
+    told = {RETURNS[int(head.removeprefix("class Own").partition("(")[0])] for head in heads}
+    names: dict[str, Any] = {}
+    exec(_program(), names)
+    assert told == {body for number, body in enumerate(RETURNS) if _raises(names[f"Own{number}"], names["torch"])}
