@@ -152,6 +152,9 @@ def _kind(call: ast.Call, source: FixSource) -> str:
 def _arguments(call: ast.Call, type_: str, source: FixSource) -> str:
     """The arguments for another device: the type first, then what there was, enabled on CUDA alone."""
     keywords = {keyword.arg or "**": source.text(keyword.value) for keyword in call.keywords}
+    is_told = call.args or "device_type" in keywords or "device" in keywords or "cuda.amp" in source.called(call.func)
+    if "**" in keywords and not ("enabled" in keywords and is_told):
+        raise NoFixError("what is unpacked here can say the device, or whether it is enabled")
     keywords.pop("device_type", None)
     keywords.pop("device", None)
     if "cuda.amp" in source.called(call.func):
