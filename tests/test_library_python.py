@@ -607,3 +607,28 @@ dataclasses.is_dataclass()
 def test_a_program_goes_on_behind_a_call_that_lacks_its_arguments(expression: str) -> None:
     head = "import contextlib, dataclasses, functools, operator\nimport torch\nimport torch.utils.checkpoint\n"
     assert result(f"{head}{expression}\nresult = 1") == 1
+
+
+@pytest.mark.parametrize(("items", "kind"), [("[1, 2.0]", "number"), ("['a', 'b']", "str"), ("[1, 'a']", "")])
+def test_what_is_chosen_at_random_is_not_known_but_for_its_type(items: str, kind: str) -> None:
+    assert unknown(f"import random\nresult = random.choice({items})").type == kind
+    assert result("import random\nresult = random.choice([[3], [4]])") == [3]
+
+
+def test_what_a_function_reaches_that_is_handed_away_is_open() -> None:
+    program = """
+import somewhere
+history, other = [], []
+
+def outer():
+    near = []
+    def hook(x):
+        history.append(x)
+        near.append(x)
+    somewhere.register(hook)
+    return near
+
+near = outer()
+result = (history, near, other)
+"""
+    assert result(program) == ([...], [...], [])

@@ -16,6 +16,8 @@ from gradlint.config import Selection, settings_finder
 from gradlint.fix.apply import Task, repair
 
 BEFORE = """\
+import os
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -28,6 +30,7 @@ x[0] = 0
 h, g = m(x), 2 * m(x)
 y = torch.zeros(8, 3)
 ok = h.sum(1, keepdim=True) > 0
+eps = float(os.environ.get("NOWHERE", "1e-6"))
 """
 AFTER = """
 opt.zero_grad()
@@ -74,6 +77,11 @@ torch.where(0 < h, h.log(), y)
 torch.where(0 >= h, y, h.sqrt())
 torch.where(torch.gt(h, 0), h.log(), y)
 torch.where(h.gt(0), h.log(), y)
+torch.where(h > eps, h.log(), y)
+torch.where(h >= eps, 1 / h, y)
+torch.where(h < eps, y, h.log())
+torch.where(h <= eps, y, h.sqrt())
+torch.where(h.abs() < eps, y, 1 / h)
 torch.where(h.ge(1e-6), h.log(), y)
 torch.where(h.le(0), y, h.log())
 torch.where(h.eq(0), y, 1 / h)

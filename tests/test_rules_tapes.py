@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from gradlint_rules.words import when
 
 from gradlint import rule
 from gradlint.finding import Finding, Severity, Span
@@ -470,3 +471,8 @@ class TestStepWithoutBackward:
 
     def test_is_silent_beside_any_backward(self) -> None:
         assert lines("GL511", self.path(self.loss()), tape(self.loss())) == []
+
+
+def test_the_last_three_decisions_are_named() -> None:
+    said = when([decided(name, True, line) for line, name in enumerate(("one", "two", "three", "four"), 1)])
+    assert said == " when `two` is true, `three` is true and `four` is true"
