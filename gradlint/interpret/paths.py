@@ -43,6 +43,7 @@ class Visited:
     sides: set[bool] = field(default_factory=set)
     left: dict[bool, set[object]] = field(default_factory=lambda: {True: set(), False: set()})
     visits: int = 0
+    turned: Plan = frozenset()  # what it takes to come to it and turn it round
 
     @property
     def matters(self) -> bool:
@@ -214,7 +215,9 @@ def explore(
         quiet = quiet + 1 if len(shown) == known else 0
         for site, _ in oracle.taken:
             if len(visited[site].sides) < 2:
-                pending.add(_turned(oracle, site), turns=site)
+                turned = _turned(oracle, site)
+                visited[site].turned = visited[site].turned or turned
+                pending.add(turned, turns=site)
     if pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
 
@@ -291,14 +294,14 @@ def _turned(oracle: Oracle, site: Site) -> Plan:
 
 
 def _combinations(sites: list[Site], visited: dict[Site, Visited]) -> Iterator[Plan]:
-    turned = [((site, None), not visited[site].default) for site in sites]
+    turned = [visited[site].turned or frozenset({((site, None), not visited[site].default)}) for site in sites]
     if len(turned) > 1:
-        yield frozenset(turned)
+        yield frozenset().union(*turned)
     if len(turned) <= FULL:
         for size in range(2, len(turned)):
-            yield from map(frozenset, itertools.combinations(turned, size))
+            yield from itertools.starmap(frozenset.union, itertools.combinations(turned, size))
         return
     for distance in range(1, len(turned)):  # neighbours have most to do with each other
-        yield from map(frozenset, zip(turned, turned[distance:], strict=False))
+        yield from map(frozenset.union, turned, turned[distance:])
     for index in range(len(turned)):
-        yield frozenset(turned[:index] + turned[index + 1 :])
+        yield frozenset().union(*turned[:index], *turned[index + 1 :])

@@ -41,7 +41,7 @@ _TRAINS = frozenset(
     ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
 )
 MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so often
-LARGEST = 8  # a step that runs less often than this is taken to run every few rounds
+LARGEST = 4  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_UNTRAINED = 10_000  # of them, while no path has come to a part of a training step
@@ -71,6 +71,7 @@ class Session:
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
         self._moduli: set[int] = set()
+        self._windows = 1  # that a loop shows: one where a loop around it comes back to it
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
         self._parameters: dict[tuple[int, str], Symbol] = {}
@@ -179,17 +180,20 @@ class Session:
         return known
 
     def counted(self, m: Machine, modulus: int) -> None:
-        """A counter met `% modulus`: the entry is run again, with rounds enough for a whole window and a remainder."""
-        if modulus < 2 or self.counting(m) is None:
+        """A counter met `% modulus`: the entry is run again, with rounds enough for whole windows and a remainder."""
+        loop = self.counting(m)
+        if modulus < 2 or loop is None or modulus in self.shrunk:
             return
-        if modulus in self._moduli | set(self.shrunk):
+        windows = self._windows if any(map(_repeats, m.loops[: m.loops.index(loop)])) else 2
+        if modulus in self._moduli and windows == self._windows:
             return
         if modulus > LARGEST:
             self.shrunk |= {modulus: conditions.SMALL, modulus - 1: conditions.SMALL - 1}
             self.restart()
         else:
             self._moduli.add(modulus)
-            rounds = _rounds_for(self._moduli)
+            self._windows = windows
+            rounds = _rounds_for(self._moduli, windows)
             if rounds != self.batches or self.has_shown:  # a length is shown with the remainder of each counter
                 self.batches = rounds
                 self.restart()
@@ -256,9 +260,14 @@ def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
     return trains and not loops, loops
 
 
-def _rounds_for(moduli: set[int]) -> int:
-    """How many rounds show a whole window of each counter and leave a remainder, counted from 0 as from 1."""
-    for rounds in range(max(moduli) + 1, MOST_BATCHES):
+def _repeats(loop: Loop) -> bool:
+    """Whether a loop of the program is run more than once."""
+    return bool(loop.over) and loop.rounds > 1
+
+
+def _rounds_for(moduli: set[int], windows: int) -> int:
+    """How many rounds show whole windows of each counter and leave a remainder, counted from 0 as from 1."""
+    for rounds in range(windows * max(moduli) + 1, MOST_BATCHES):
         if all(rounds % modulus == 1 if modulus == 2 else rounds % modulus > 1 for modulus in moduli):
             return max(rounds, BATCHES)
     return MOST_BATCHES

@@ -122,9 +122,11 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
     message = f"{backward(sink)} adds to gradients that {name} has used already: nothing clears them between two steps"
     help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` before this backward, in the same loop."
     cleared = [Related(event.at, f"cleared here, but not {_what_is_left(event)}") for event in account.clearings[:1]]
-    return Report(
-        sink.at, message, help_, places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
-    )
+    is_window = sum(key(other) == key(sink) for other in update.fresh) > 1
+    if is_window:
+        help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` right behind the step."
+    related = places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
+    return Report(sink.at, message, help_, related, hints={"window": "yes"} if is_window else {})
 
 
 def _what_is_left(clearing: Event) -> str:
@@ -133,6 +135,6 @@ def _what_is_left(clearing: Event) -> str:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Clears the gradients in each round; where some rounds do, it can be meant that others do not."""
+    """Clears the gradients in each round, or with the step of a window; where some rounds do, others may be meant not to."""
     is_partial = any("cleared here" in related.message for related in finding.related)
     return (unsafe if is_partial else safe)("Clear the gradients in each round", cleared_each_round(finding, source))

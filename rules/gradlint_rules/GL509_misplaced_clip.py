@@ -41,6 +41,7 @@ for x in torch.randn(5, 8, 4):
 ## What it does not report
 - Clipping on every micro-batch of a window.
 - Measuring: `clip_grad_norm_(parameters, float("inf"))` changes nothing.
+- Clipping a second time, where the same gradients are clipped between the backward and the step as well.
 - Clipping parameters (not gradients) after the step, as Wasserstein critics do.
 
 ## Limits
@@ -53,8 +54,9 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape
+from gradlint.tape import Clip, Tape
 from gradlint_rules.accounts import Account, Clipped, Key, accounts, key
+from gradlint_rules.held import identities, share
 from gradlint_rules.training import clipped_between
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import places
@@ -71,24 +73,30 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for account in accounts(paths):
         if not account.updates or not account.backwards:
             continue
+        in_time = [clipped.clip for clipped in account.clips if clipped.fresh]
+        sound.update(map(key, in_time))
         for clipped in account.clips:
-            if clipped.fresh:
-                sound.add(key(clipped.clip))
-            elif _is_misplaced(account, clipped):
+            if not clipped.fresh and _is_misplaced(account, clipped.clip, in_time):
                 found.setdefault(key(clipped.clip), (account, clipped))
     for place in sorted(found.keys() - sound):
         yield _report(*found[place])
 
 
-def _is_misplaced(account: Account, clipped: Clipped) -> bool:
-    """Whether the backward and the step of its round stand on the same side of it."""
-    if clipped.clip.exhausted or not clipped.clip.iteration:
+def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool:
+    """Whether the backward and the step of its round stand on the same side of it, and no other clip between them."""
+    if clip.exhausted or not clip.iteration:
         return False
     steps_in = {loop for update in account.updates for loop, _ in update.step.iteration}
-    mine = clipped.clip.iteration
+    mine = clip.iteration
     while len(mine) > 1 and mine[-1][0] not in steps_in:  # a loop over groups or parameters alone
         mine = mine[:-1]
+    if any(mine[-1][0] in dict(other.iteration) and _is_of_the_same(clip, other) for other in in_time):
+        return False
     return any(update.step.iteration[: len(mine)] == mine and update.fresh for update in account.updates)
+
+
+def _is_of_the_same(clip: Clip, other: Clip) -> bool:
+    return not clip.parameters or share(identities(other.parameters), identities(clip.parameters))
 
 
 def _report(account: Account, clipped: Clipped) -> Report:

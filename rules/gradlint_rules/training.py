@@ -28,16 +28,16 @@ def _closure(step: ast.Call, source: FixSource) -> ast.FunctionDef | None:
 
 
 def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.zero_grad()` at the head of the loop, or behind the step where that stands in another function."""
+    """`optimizer.zero_grad()` at the head of the loop; behind the step of a window, or of another function."""
     backward = source.statement(finding.at)
     step = source.statement_on(related_line(finding, "the step"))
     line = f"{optimizer_of(step, source)}.zero_grad()"
     if any(_closure(call, source) is source.scope(backward) for call in calls_of(step, "step")):
         return (source.first(source.scope(backward).body, line),)
     loops = [outer for outer in nested(step, source) if isinstance(outer, ast.For | ast.While)]
-    if loops and loops[0] in nested(backward, source):
+    if loops and loops[0] in nested(backward, source) and not finding.hints.get("window"):
         return (source.first(loops[0].body, line),)
-    return (source.after(step, line),)
+    return (source.after(_last_update(step, source), line),)
 
 
 def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
