@@ -513,16 +513,44 @@ def _joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
 
 
 def _fill_unseen(session: Session) -> None:
-    """A loss of a step that was only watched reaches what had a gradient at the step after it, not set by hand."""
-    pending: list[Op] = []
+    """A loss of a step that was only watched reaches what had a gradient at the step after it, not set by hand.
+
+    Where no step comes any more, it reaches what one of the same place reached before.
+    """
+    pending: list[tuple[Note, Op]] = []
+    reached: dict[tuple[object, ...], tuple[Op, ...]] = {}
     for note in session.notes:
         if note.kind == "backward":
-            pending += [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
+            unseen = [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
+            pending += [(note, op) for op in unseen]
+            if not unseen:
+                reached[_line(note)] = tuple(_trained(note.facts["ops"]))
         elif note.kind == "step" and pending and _was_taken(note):
             stepper: Stepper = note.facts["stepper"]
             starved = note.facts["starved"]
             held = [each for index, each in enumerate(stepper.held) if index not in starved]
-            reached = [session.leaf(each) for each in held if each not in session.given]
-            for op in pending if reached or not held else ():
-                op.kind, op.inputs = tape.Kind.OPERATION, tuple(reached)
+            found = tuple(session.leaf(each) for each in held if each not in session.given)
+            for sink, op in pending if found or not held else ():
+                op.kind, op.inputs = tape.Kind.OPERATION, found
+                reached[_line(sink)] = found
             pending = []
+    for sink, op in pending:
+        if _line(sink) in reached:
+            op.kind, op.inputs = tape.Kind.OPERATION, reached[_line(sink)]
+
+
+def _trained(losses: Iterable[Op]) -> Iterator[Op]:
+    """The leaves that a backward of these losses comes to."""
+    pending = [op for op in losses if op.requires_grad]
+    seen = set(map(id, pending))
+    for op in pending:
+        if op.kind in (tape.Kind.PARAMETER, tape.Kind.LEAF):
+            yield op
+        new = [source for source in op.inputs if source.requires_grad and id(source) not in seen]
+        seen.update(map(id, new))
+        pending += new
+
+
+def _line(note: Note) -> tuple[object, ...]:
+    """Where in the source something was noted, and the calls that led there."""
+    return tuple((frame.code, frame.instruction) for frame in note.place)

@@ -1,7 +1,8 @@
 """Losses that outlive their step together with their graph: added to a total, or put into a list.
 
 A total shows itself in the recorded steps: it is computed at the same instruction as what it is computed from. A list
-is looked for when losses of several steps turn out to be alive; then the garbage collector is asked who holds them.
+is looked for where losses of several steps, or all of a window before the last step, turn out to be alive; then the
+garbage collector is asked who holds them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import gc
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,31 +29,40 @@ _GROWING = ("append", "extend", "appendleft", "insert", "add", "push", "update",
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
-    losses: list[tuple[int, weakref.ref[torch.Tensor], Op]] = []
+    losses: list[_Loss] = []
     for told in (session.on_loss, session.on_loss_made):  # what is back-propagated, and each term of it
         told.append(lambda tensor, op: _remember(session, losses, tensor, op))
-    session.on_step.append(lambda: _look(session, losses))
+    for moment in (session.on_step, session.on_end):
+        moment.append(lambda: _look(session, losses))
 
 
-def _remember(
-    session: Session, losses: list[tuple[int, weakref.ref[torch.Tensor], Op]], tensor: torch.Tensor, op: Op
-) -> None:
-    known = any(reference() is tensor for _, reference, _ in losses[-_RECENT:])
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    step: int
+    tensor: weakref.ref[torch.Tensor]
+    op: Op
+
+
+def _remember(session: Session, losses: list[_Loss], tensor: torch.Tensor, op: Op) -> None:
+    known = any(loss.tensor() is tensor for loss in losses[-_RECENT:])
     if session.step < _WATCHED and tensor.requires_grad and not known:
-        losses.append((session.step, weakref.ref(tensor), op))
+        losses.append(_Loss(session.step, weakref.ref(tensor), op))
 
 
-def _look(session: Session, losses: list[tuple[int, weakref.ref[torch.Tensor], Op]]) -> None:
+def _look(session: Session, losses: list[_Loss]) -> None:
     """After a step: are losses of earlier steps still alive?"""
-    if session.step != _WATCHED:
+    if not losses:
         return
-    alive = [(step, tensor, op) for step, reference, op in losses if (tensor := reference()) is not None]
-    losses.clear()
-    if len({step for step, _, _ in alive}) < _PILE:
-        return
-    kept = _holder([tensor for _, tensor, _ in alive])
-    if kept is not None:
-        session.note("kept", (), op=alive[0][2], how="append", at=kept)
+    alive = [(loss, tensor) for loss in losses if (tensor := loss.tensor()) is not None]
+    before = sum(loss.step < session.step - 1 for loss, _ in alive)
+    if before >= _PILE or len({loss.step for loss, _ in alive}) >= _PILE:
+        kept = _holder([tensor for _, tensor in alive])
+        if kept is not None:
+            place = session.notes[-1].place  # of the step: another would end the loop around it
+            session.note("kept", place, op=alive[0][0].op, how="append", at=kept)
+            losses.clear()
+    if session.step >= _WATCHED:
+        losses.clear()
 
 
 def _holder(tensors: list[torch.Tensor]) -> Span | None:
