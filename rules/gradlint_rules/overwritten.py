@@ -9,7 +9,7 @@ from gradlint.finding import Related, Span
 from gradlint.tape import Backward, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.visited import backwards
-from gradlint_rules.words import calls, maker, places, to_sink, when
+from gradlint_rules.words import bare, calls, maker, places, to_sink, when
 
 _ROLES = {"input": "its input", "self": "its input", "other": "its other input", "result": "its result"}
 
@@ -78,9 +78,20 @@ def _stale(tape: Tape, counted: bool) -> Iterator[tuple[Backward, list[_Stale]]]
 def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
     """The first write after the saving and before the backward; none of the unseen where a seen one makes it raise."""
     since = [write for write in saved.storage.writes[saved.order :] if write.order <= sink.order]
+    if _counts_alone(saved.value):
+        return None if counted else next((write for write in since if write.counted), None)
     if not counted and any(write.counted for write in since):
         return None
     return next((write for write in since if write.counted is counted), None)
+
+
+def _counts_alone(value: Value) -> bool:
+    """Whether a tensor came out of `.data`: it counts its own writes, and sees none of those through the other."""
+    while bare(value.op) != "data":
+        if not value.inputs or value.inputs[0].storage is not value.storage:
+            return False
+        value = value.inputs[0]
+    return True
 
 
 def _is_parameter(storage: Storage, loss: Value) -> bool:
