@@ -16,6 +16,7 @@ from gradlint.tape import (
     OptimizerStep,
     Parameter,
     Scaler,
+    ScalerUpdate,
     Tape,
     Unscale,
     ZeroGrad,
@@ -57,9 +58,11 @@ class Meeting:
 def meetings(tape: Tape) -> Iterator[Meeting]:
     """Every clip and step of a path with the scaled gradients that it comes upon, unscaled or not.
 
-    Gradients that somebody unscales by hand, for which the scale has to be read, are not among them.
+    Gradients that somebody unscales by hand, for which the scale has to be read, are not among them; nor is what stands
+    behind an `unscale_` that raises, of an optimizer that was stepped since the last update.
     """
     alive: list[Gradients] = []
+    stepped: list[tuple[Scaler, Optimizer]] = []
     for event in tape.events:
         match event:
             case Backward(scaler=Scaler(enabled=enabled) as scaler) if enabled is not False:
@@ -69,7 +72,11 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
                 alive.clear()
             case ZeroGrad():
                 alive = [found for found in alive if not _clears(event, found)]
+            case ScalerUpdate(scaler=scaler):
+                stepped = [each for each in stepped if each[0] is not scaler]
             case Unscale(optimizer=Optimizer() as optimizer):
+                if any(each == (event.scaler, optimizer) for each in stepped):
+                    return
                 _unscale(alive, event.scaler, optimizer)
             case InPlace(before=gradient) if _is_clamped(event):
                 yield from _met(tape, event, alive, identities([gradient]))
@@ -80,6 +87,7 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
                 yield from _met(tape, event, held, identities(event.optimizer.parameters))
                 if event.scaler is not None:
                     _unscale(alive, event.scaler, event.optimizer)
+                    stepped.append((event.scaler, event.optimizer))
 
 
 def _was_read(tape: Tape, sink: Backward) -> bool:

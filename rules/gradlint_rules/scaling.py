@@ -6,7 +6,7 @@ import ast
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import calls_of, loop_around, receiver, together, whole_call
+from gradlint_rules.order import calls_of, loop_around, nested, receiver, together, whole_call
 
 
 def scaler_around(node: ast.AST, source: FixSource) -> str:
@@ -32,14 +32,22 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     scaler = scaler_around(clip, source)
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
-    anchor = together(clip, source.statement(backward), source)[0] if backward else clip
+    anchor = together(clip, source.statement(backward), source)[0] if backward else _outside_loops(clip, source)
     optimizers = dict.fromkeys(source.text(step.args[0]) for step in _steps_behind(clip, scaler, source))
     earlier = [call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno]
     done = {source.text(call.args[0]) for call in earlier}
     lines = [f"{scaler}.unscale_({optimizer})" for optimizer in optimizers if optimizer not in done]
     if not lines:
         raise NoFixError("no step of the scaler is in view")
+    if len(lines) > 1 and backward is None:
+        raise NoFixError("it is not in view which optimizer's gradients are clipped here")
     return (source.before(anchor, *lines),)
+
+
+def _outside_loops(clip: ast.stmt, source: FixSource) -> ast.stmt:
+    """The outermost loop of a function around a clip that steps nothing: over groups or parameters; or the clip."""
+    loops = [outer for outer in nested(clip, source) if isinstance(outer, ast.For | ast.While)]
+    return next((loop for loop in reversed(loops) if next(calls_of(loop, "step"), None) is None), clip)
 
 
 def _steps_behind(clip: ast.stmt, scaler: str, source: FixSource) -> list[ast.Call]:
@@ -88,14 +96,14 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         for call in calls_of(source.scope(again), "unscale_")
         if call.lineno < again.lineno and source.text(call) == text
     ]
+    call = whole_call(again)
     if earlier:
-        return (source.remove(again),)
+        return _meant(again, call, source) or (source.remove(again),)
     if any("unscaled here" in each.message and each.at.path != finding.at.path for each in finding.related):
         return (source.remove(again),)
     first = [each.at.line for each in finding.related if "unscaled here" in each.message]
     if first and source.scope(source.statement_on(first[0])) is not source.scope(again):
         return (source.remove(again),)
-    call = whole_call(again)
     if call is None or not call.args:
         raise NoFixError("the unscaling is part of something else")
     for place in (each.at for each in finding.related if "stepped here" in each.message):
@@ -112,6 +120,17 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     loop = loop_around(again, source)
     adds = any(True for _ in calls_of(loop, "backward"))  # the window's last gradient is there behind the loop
     return source.move_after([again], loop) if adds else source.move_before([again], loop)
+
+
+def _meant(again: ast.stmt, call: ast.Call | None, source: FixSource) -> tuple[Edit, ...]:
+    """The optimizer that is stepped next in the place of the one that was unscaled before, if nothing unscales it."""
+    if call is None or not call.args:
+        return ()
+    scope, scaler = source.scope(again), receiver(call, source)
+    behind = [step for step in calls_of(scope, "step") if step.args and step.lineno > again.lineno]
+    stepped = [source.text(step.args[0]) for step in behind if receiver(step, source) == scaler]
+    unscaled = {source.text(other.args[0]) for other in calls_of(scope, "unscale_") if other.args}
+    return (source.replace(call.args[0], stepped[0]),) if stepped and stepped[0] not in unscaled else ()
 
 
 def _gate(statement: ast.stmt, source: FixSource) -> ast.If | None:
