@@ -77,7 +77,6 @@ assert x, y
         "Class",
         "Try",
         "While",
-        "Match",
         "Walrus",
         "Slice",
         "Assert",

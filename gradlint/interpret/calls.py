@@ -308,13 +308,20 @@ class _Unwound(Exception):
 
 
 def run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call) -> None:
-    """Runs a generator; each value that it yields goes to `visit` before it goes on."""
+    """Runs a generator; each value that it yields goes to `visit` before it goes on.
+
+    One that came to its end is used up, which is told; it is run again all the same, for its end may be assumed.
+    """
     frame, function = generator.state["frame"], generator.state["function"]
+    given = Sequence("generator", [])
+    if "given" in generator.state:
+        tell("used up", m, generator.state["given"], call)
 
     outside = list(m.loops)
 
     def on_yield(value: Abstract) -> Abstract:
         inside, m.loops = m.loops, list(outside)  # what is done with a value is no part of the generator's own loops
+        given.items.append(value)
         try:
             if visit(value):
                 raise _Unwound
@@ -326,6 +333,8 @@ def run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], boo
     frame.wanted = outside[-1].rounds if outside else 0
     with contextlib.suppress(_Unwound):
         run(m, function, frame, body(function.node), call)
+        given.consumed = call.frame.span(call.node)
+        generator.state["given"] = given
 
 
 def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None], call: Call) -> None:

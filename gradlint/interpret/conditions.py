@@ -213,8 +213,12 @@ def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
 
 
 def _count(m: Machine, op: str, left: Const, right: Const, text: str) -> None:
-    """A computed counter met with a number that is written down (`micro == 4`), or counted down to 0."""
-    if op not in ("==", ">=", "<=") or not m.loops or type(left.value) is not int or type(right.value) is not int:
+    """A computed counter met with a number that is written down (`micro == 4`), or counted down to 0.
+
+    `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ.
+    """
+    counts = op in ("==", ">=", "<=") or m.state.get("waits")
+    if not counts or not m.loops or type(left.value) is not int or type(right.value) is not int:
         return
     counts_down = "%" not in text and m.loops[-1].round == 0
     for counter, number in ((left, right), (right, left)):
@@ -237,7 +241,7 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
     end = estimates.end(m, left.symbol)
     if end is not None:
         return Const(end)
-    if relation == "==" or (relation == "<=" and _WINDOWS.search(left.symbol.text.lower())):
+    if relation == "==" or (relation in ("<=", ">") and _WINDOWS.search(left.symbol.text.lower())):
         return window(m, left)
     return None
 

@@ -381,8 +381,14 @@ def _escapes(block: list[ir.Node]) -> bool:
     return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
 
 
+def _waits(node: ir.If) -> bool:
+    """Whether it leaves, and does nothing else, as long as one number is below another, or is not yet the other."""
+    return isinstance(node.test, ir.Compare) and node.test.ops in (["<"], [">"], ["!="]) and _escapes(node.then)
+
+
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
+    m.state["waits"] = _waits(node)
     value = m.evaluate(node.test, frame)
     known = conditions.truth(m, value)
     if known is not None:
@@ -688,24 +694,3 @@ def _constant_of(m: Machine, found: Abstract, node: ir.Node, frame: Frame) -> Ab
     home, _, name = found.name.rpartition(".") if isinstance(found, Lib) else ("", "", "")
     handler = find_attribute(canonical(home), name) if home else None
     return found if handler is None else handler(m, Lib(home), Call(name, [], {}, node, frame)) or found
-
-
-@handles(EXECUTE, ir.Match)
-def match(m: Machine, node: ir.Match, frame: Frame) -> Signal | None:
-    """Literal patterns compare; others bind their names to something unknown and are taken as they come."""
-    import ast
-
-    subject = m.evaluate(node.subject, frame)
-    for pattern, names, guard, body in node.cases:
-        for bound in names:
-            frame.locals[bound] = subject if isinstance(pattern, ast.MatchAs) else m.unknown(bound)
-        if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant):
-            test = conditions.compare(m, "==", subject, Const(pattern.value.value), frame.text(node.subject))
-            taken = conditions.decide(m, test, body[0], frame) if body else conditions.truth(m, test) or False
-        elif isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
-            taken = True
-        else:
-            taken = conditions.decide(m, m.unknown("case", data=True, type="bool"), body[0], frame) if body else False
-        if taken and (guard is None or conditions.decide(m, m.evaluate(guard, frame), guard, frame)):
-            return m.execute(body, frame)
-    return None

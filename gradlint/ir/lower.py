@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from gradlint.ir import nodes as ir
+from gradlint.ir import patterns
 from gradlint.source import document
 
 _BINARY = {
@@ -299,10 +300,5 @@ class _Lowering:
 
     _Pass = _Global = _Nonlocal = _TypeAlias = _nothing
 
-    def _Match(self, node: ast.Match) -> ir.Node:
-        cases = []
-        for case in node.cases:
-            names = [n.name for n in ast.walk(case.pattern) if isinstance(n, ast.MatchAs | ast.MatchStar) and n.name]
-            names += [n.rest for n in ast.walk(case.pattern) if isinstance(n, ast.MatchMapping) and n.rest]
-            cases.append((case.pattern, names, self._maybe(case.guard), self.block(case.body)))
-        return ir.Match(_at(node), self.expression(node.subject), cases)
+    def _Match(self, node: ast.Match) -> list[ir.Node]:
+        return self.block(patterns.as_ifs(node))

@@ -335,9 +335,3 @@ class ImportFrom(Node):
     module: str
     level: int
     names: list[tuple[str, str]]  # (name, bound as); ("*", "*")
-
-
-@dataclass(eq=False, slots=True)
-class Match(Node):
-    subject: Node
-    cases: list[tuple[ast.pattern, list[str], Node | None, list[Node]]]  # pattern, names bound, guard, body

@@ -1,10 +1,9 @@
 """What an optimizer comes to hold, and what it does not: parts added late, parts in plain containers, freezes in vain.
 
 Facts on the tape: `optimizer` (one is made), `attached` (a parameter became part of a module after one was made),
-`plain-container` (a parameter lies in a list or dict that registers nothing), `frozen-in-vain` (a statement meant
-to freeze
-that does nothing), `exhausted` (a generator of parameters is used a second time), `not-called` (a method is named
-as a statement).
+`plain-container` (a parameter lies in a list, dict or record that registers nothing), `frozen-in-vain` (a statement
+meant to freeze that does nothing), `exhausted` (a generator of parameters is used a second time), `not-called` (a
+method is named as a statement).
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from gradlint.interpret.values import (
     Bound,
     Builtin,
     Call,
+    Class,
     Instance,
     Mapping,
     Object,
@@ -69,7 +69,7 @@ MISSPELT = frozenset(
 def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, call: Call) -> None:
     """Takes down that `part` became `owner.name`."""
     at = call.frame.span(call.node)
-    if isinstance(part, Sequence | Mapping):
+    if isinstance(part, Sequence | Mapping) or _is_record(part):
         m.state.setdefault("plain-containers", []).append((owner, name, part, call))
     if m.state.get("optimizers"):
         for tensor in parameters_in(m, part, call):
@@ -132,6 +132,17 @@ def parameters_in(m: Machine, part: Abstract, call: Call, depth: int = 0) -> Ite
     elif isinstance(part, Sequence | Mapping) and depth < MAX_DEPTH:
         for inner in part.items if isinstance(part, Sequence) else list(part.items.values()):
             yield from parameters_in(m, inner, call, depth + 1)
+    elif isinstance(part, Instance | Object) and _is_record(part) and depth < MAX_DEPTH:
+        for inner in list(part.attrs.values()):
+            yield from parameters_in(m, inner, call, depth + 1)
+
+
+def _is_record(part: Abstract) -> bool:
+    """Whether it is of a dataclass or a named tuple, which hold what they are given as a dict does."""
+    if not isinstance(part, Instance) or is_module(part):
+        return isinstance(part, Object) and part.cls == "typing.NamedTuple"
+    is_dataclass = any(isinstance(cls, Class) and cls.dataclass for cls in part.cls.lineage())
+    return is_dataclass or "typing.NamedTuple" in part.cls.libraries()
 
 
 @hears("end")
@@ -159,6 +170,15 @@ def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:
             text=call.frame.text(call.node),
         )
     )
+
+
+def freezes_data(m: Machine, tensor: Tensor, call: Call) -> None:
+    """`parameter.data.requires_grad = False` is said of a tensor that is thrown away."""
+    said = call.node.function if isinstance(call.node, ir.Call) else call.node
+    if isinstance(said, ir.Attribute) and isinstance(said.target, ir.Attribute) and said.target.name == "data":
+        for node in tensor.node.inputs:
+            if node.kind is Kind.PARAMETER and node.requires_grad:
+                in_vain(m, node, "data", call)
 
 
 def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:

@@ -493,6 +493,10 @@ def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: str) -> None:
     """Makes a tensor a leaf that requires grad, or freezes one. On what carries gradient it does nothing."""
     node = tensor.node
+    if not wanted:
+        from gradlint.library import holdings
+
+        holdings.freezes_data(m, tensor, call)
     if wanted == node.requires_grad:
         return
     if wanted:

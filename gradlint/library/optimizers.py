@@ -41,9 +41,9 @@ def make(m: Machine, call: Call) -> Abstract | None:
         return Object(call.name, handle.at, {"handle": handle})
     if not is_a(call.name, OPTIMIZER):
         return None
-    return Object(
-        call.name, call.frame.span(call.node), {"handle": optimizer_over(m, call.get(0, "params"), call, call.name)}
-    )
+    again = is_a(call.name, "torch.optim.LBFGS") and call.constant(2, "max_iter") != 1
+    handle_made = optimizer_over(m, call.get(0, "params"), call, call.name)
+    return Object(call.name, call.frame.span(call.node), {"handle": handle_made, "again": again})
 
 
 @method(OPTIMIZER, "__init__")
@@ -147,7 +147,10 @@ def zero_grad(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
 
 @method(OPTIMIZER, "step")
 def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None = None) -> Abstract:
-    """One update: every parameter that has a gradient is written in place, under no_grad. A closure runs first."""
+    """One update: every parameter that has a gradient is written in place, under no_grad. A closure runs first.
+
+    LBFGS runs it again and again, with an update after each.
+    """
     handle = handle_of(m, optimizer, call)
     if handle is None:
         return NONE
@@ -155,8 +158,19 @@ def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None
     closure = call.get(0, "closure") if scaler is None else None
     result: Abstract = NONE
     if closure is not None and not (isinstance(closure, Const) and closure.value is None):
-        with m.grad_mode(True, call.frame.span(call.node)):  # torch's optimizers run the closure under enable_grad
-            result = m.invoke(closure, [], call)
+        again = isinstance(optimizer, Object) and optimizer.state.get("again")
+        for last in (False, True) if again else (True,):
+            with m.grad_mode(True, call.frame.span(call.node)):  # torch's optimizers run the closure under enable_grad
+                result = m.invoke(closure, [], call)
+            if not last:
+                _update(m, handle, scaler, result, call)
+    _update(m, handle, scaler, result, call)
+    _run_hooks(m, "post", optimizer, handle, call)
+    return result
+
+
+def _update(m: Machine, handle: tape.Optimizer, scaler: tape.Scaler | None, result: Abstract, call: Call) -> None:
+    """Writes every parameter that has a gradient; `result` is what a closure gave."""
     at = call.frame.span(call.node)
     m.emit(
         tape.OptimizerStep(
@@ -170,8 +184,6 @@ def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None
             storage.writes.append(
                 Write(f"{handle.cls or 'optimizer'}.step", at, m.where, storage.version, True, len(m.tape.events))
             )
-    _run_hooks(m, "post", optimizer, handle, call)
-    return result
 
 
 def current(m: Machine, value: Value) -> Value:

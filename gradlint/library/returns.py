@@ -114,7 +114,7 @@ class _Reader:
                 self._bind(node.target, None)
             case ir.Walrus():
                 self._bind(node.target, node.value)
-            case ir.Call(function=ir.Attribute(target=ir.Name() as owner, name="append" | "extend" | "insert")):
+            case ir.Call(function=ir.Attribute(target=ir.Name() as owner, name="append" | "extend" | "insert" | "pop")):
                 self._bind(owner, None)
 
     def _bind(self, target: ir.Node, value: ir.Node | None) -> None:
@@ -126,6 +126,8 @@ class _Reader:
                 self._bind(part, value if saved else None)
         elif isinstance(target, ir.Star):
             self._bind(target.value, None)
+        elif isinstance(target, ir.Subscript) and isinstance(target.index, ir.Slice):
+            self._bind(target.target, None)
 
     def alternatives(self, value: ir.Node | None) -> list[ir.Node | None]:
         """What a returned expression can be, through conditions and a name that is assigned once."""
@@ -137,9 +139,22 @@ class _Reader:
                     value = known[0]
                 case ir.Conditional():
                     return [*self.alternatives(value.then), *self.alternatives(value.otherwise)]
+                case ir.Call(function=ir.Name(id="tuple"), args=[ir.Name() as kept], kwargs=[]):
+                    return [self._as_tuple(value, kept)]
                 case _:
                     break
         return [value]
+
+    def _as_tuple(self, value: ir.Call, kept: ir.Name) -> ir.Node:
+        """`tuple(grads)` of a list that is assigned once, `[None] * 3`, and then filled place by place."""
+        known, times = self.assigned.get(kept.id, []), 1
+        shown = known[0] if len(known) == 1 else None
+        if isinstance(shown, ir.Binary) and shown.op == "*" and isinstance(shown.right, ir.Literal):
+            times = shown.right.value if isinstance(shown.right.value, int) else 0
+            shown = shown.left if times else None
+        if isinstance(shown, ir.Display) and not any(isinstance(item, ir.Star) for item in shown.items):
+            return ir.Display(value.at, "tuple", [kept] * (len(shown.items) * times))
+        return value
 
     def fault(self, node: ir.Return, value: ir.Node | None, inputs: int) -> Fault | None:
         """What is wrong with returning `value` for this many inputs; None where nothing is, or it is not known."""

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import TypeGuard
 
 from gradlint.finding import Span
+from gradlint.ir.patterns import SUBJECT, as_ifs
 from gradlint.library.losses import names_loss
 from gradlint.source.parse import characters
 from gradlint.trace.frames import Frame
@@ -285,6 +286,9 @@ def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
         if child is None:
             continue
         yield from ((each.test, False) for each in block[: block.index(child)] if _leaves(each))
+        if isinstance(child, ast.Match):
+            yield from _conditions(ast.Module(as_ifs(child), []), at)
+            continue
         if isinstance(child, ast.If):
             holds = any(_contains(each, at) for each in child.body)
             if holds or any(_contains(each, at) for each in child.orelse):
@@ -299,7 +303,11 @@ def _leaves(statement: ast.AST) -> TypeGuard[ast.If]:
 
 
 def _branch(path: str, test: ast.expr, side: bool) -> Branch:
-    return Branch(span_of(path, extent(test)), ast.unparse(test), side)
+    text = ast.unparse(test)
+    if SUBJECT in text:  # a pattern, quoted as it is written
+        line, column, _, end = extent(test)
+        text = linecache.getline(path, line)[column:end]
+    return Branch(span_of(path, extent(test)), text, side)
 
 
 def counters(code: CodeType, instruction: int) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, Event, Fact, InPlace, Kind, OptimizerStep, Tape, Value, ZeroGrad, leaves
+from gradlint.tape import Backward, Clip, End, Event, Fact, InPlace, Kind, OptimizerStep, Tape, Value, ZeroGrad, leaves
 from gradlint_rules.accounts import Account, accounts, key
 from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.training import fed, stepped
@@ -164,7 +164,7 @@ def _idle(account: Account) -> Iterator[tuple[Backward, ZeroGrad]]:
     seen: dict[object, Backward] = {}
     for sink in account.backwards:
         first = seen.setdefault(key(sink), sink)
-        if first is sink or not _trains(account, sink.value):
+        if first is sink or not _trains(account, sink.value) or _raises(account.tape, sink):
             continue
         for event in account.clearings:
             if (
@@ -174,6 +174,13 @@ def _idle(account: Account) -> Iterator[tuple[Backward, ZeroGrad]]:
             ):
                 yield first, event
                 break
+
+
+def _raises(tape: Tape, sink: Backward) -> bool:
+    """Whether the program ends in an exception behind this backward, where the step might have come."""
+    end = tape.events[-1]
+    is_last = not any(isinstance(event, Backward) for event in tape.events[sink.order + 1 :])
+    return isinstance(end, End) and bool(end.raised) and is_last
 
 
 def _trains(account: Account, loss: Value) -> bool:

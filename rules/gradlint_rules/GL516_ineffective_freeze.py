@@ -62,6 +62,7 @@ from gradlint_rules.words import places
 SEVERITY = Severity.ERROR
 _WHY = {
     "module": ("sets an attribute of the module that nothing reads", "Call `requires_grad_(False)` on the module."),
+    "data": ("sets it on a tensor that is thrown away", "Set it on the parameter, not on its `data`."),
     "compared": ("compares, and assigns nothing", "Write `=` in the place of `==`."),
     "wrapped": ("wraps the frozen weight in a new parameter, which requires grad", "Pass `requires_grad=False`."),
 }

@@ -39,6 +39,8 @@ def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def _registered(value: ast.expr, kind: str, source: FixSource) -> Iterator[Edit]:
     is_dict = isinstance(value, ast.Dict | ast.DictComp)
+    if isinstance(value, ast.Call) and source.called(value.func).rpartition(".")[2][:1].isupper():
+        raise NoFixError("a record, which has its own names")
     if isinstance(value, ast.Dict) and not all(_is_text(key) for key in value.keys):
         raise NoFixError("a key that is no text")
     if any(isinstance(element, ast.List | ast.Tuple | ast.Dict | ast.Starred) for element in _elements(value)):
@@ -116,6 +118,10 @@ def frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`module.requires_grad = x` as a call, and a misspelt attribute as it is meant."""
     statement = source.statement(finding.at)
     match statement:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Attribute(attr="data") as data)]) | ast.Expr(
+            ast.Call(func=ast.Attribute(value=ast.Attribute(attr="data") as data))
+        ):
+            return (source.replace(data, source.text(data.value)),)
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad", value=module)], value=value):
             return (source.rewrite(statement, f"{source.text(module)}.requires_grad_({source.text(value)})"),)
         case ast.Assign(targets=[ast.Attribute(attr=name) as target]):

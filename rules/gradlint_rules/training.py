@@ -294,6 +294,8 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     for loop in loops:
         names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
         names = [name for name in names if not _is_number(name, loop, source)]
+        if any(_is_record(name, wanted, source) for name in names):
+            raise NoFixError("what is carried is kept in an object of the program")
         if names:
             anchor = next(each for each in loop.body if each in nested(backward, source))
             return (source.after(anchor, *(_detached(name, source, loop) for name in names)),)
@@ -356,6 +358,12 @@ def _is_number(name: str, loop: ast.AST, source: FixSource) -> bool:
         if isinstance(node, ast.Assign) and name in names_of(ast.Module([node], []), ast.Store):
             return False
     return True
+
+
+def _is_record(name: str, wanted: set[str], source: FixSource) -> bool:
+    """Whether the tensors that are carried are attributes of what has this name."""
+    reads = (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute) and node.attr in wanted)
+    return any(isinstance(node.value, ast.Name) and node.value.id == name for node in reads)
 
 
 def _detached(name: str, source: FixSource, near: ast.AST) -> str:

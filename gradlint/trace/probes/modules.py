@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -88,7 +89,7 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(value, (Module, torch.nn.Parameter)):
             if session.steppers:
                 session.guarded(_attached, session, name, value)
-        elif isinstance(value, (list, tuple, dict)) and is_users(sys._getframe(1).f_code):
+        elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(sys._getframe(1).f_code):
             containers.append((weakref.ref(self), name, here()))
         elif name == "training" and value and not session.in_train and is_users(sys._getframe(1).f_code):
             session.guarded(mode_set, session, self, True)  # as for its parts: who puts modes back does so for each
@@ -116,13 +117,18 @@ def _contained(session: Session, module: Any, name: str, place: Place) -> None:
 
 
 def _inside(container: Any, depth: int) -> Iterator[torch.nn.Parameter]:
-    """The parameters in lists, tuples and dicts, and in modules that lie in these."""
-    things = container.values() if isinstance(container, dict) else container
-    for thing in things if isinstance(container, (list, tuple, dict)) and depth else ():
+    """The parameters in lists, tuples, dicts and dataclasses, and in modules that lie in these."""
+    known = vars(container) if _is_record(container) else container
+    things = known.values() if isinstance(known, dict) else known
+    for thing in things if isinstance(known, (list, tuple, dict)) and depth else ():
         if isinstance(thing, (Module, torch.nn.Parameter)):
             yield from _parameters(thing)
         else:
             yield from _inside(thing, depth - 1)
+
+
+def _is_record(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and hasattr(value, "__dict__") and not isinstance(value, (type, Module))
 
 
 def _add(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
