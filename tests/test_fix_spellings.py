@@ -1092,6 +1092,24 @@ PROGRAMS["GL401 by an attribute"] = """\
  for x, y in data:
      trainer.step(x, y)
 """
+PROGRAMS["GL304 trained by a helper"] = """\
+ model.append(nn.Dropout(0.5))
+
+ def step(x, y):
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+
+ for epoch in range(2):
++    model.train()
+     for x, y in data:
+         step(x, y)
+     for x, y in data:
+         model.eval()
+         with torch.no_grad():
+             print(model(x).mean())
+"""
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

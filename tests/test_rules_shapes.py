@@ -49,6 +49,8 @@ SHAPES = {
         "h = logits + 1\nF.relu_(h)\nloss = h.mean()",
         "g = logits + logits\nlogits.zero_()\nloss = g.mean()",
         "loss = logits.pow(2).mean()\nloss.backward(retain_graph=True)",
+        "h = logits * 1\nv = h.max(1)[0]\nh.mul_(2)\nloss = v.mean()",
+        "h = logits * 1\nv = torch.maximum(h, x[:, :3]).detach() + h\nh.mul_(2)\nloss = v.mean()",
         "with torch.inference_mode():\n    t = x * 2\nloss = (logits[:, 0] - t[:, 0]).mean()",
         "with torch.inference_mode():\n    t = x * 2\nt = t.clone()\nloss = (logits[:, 0] * t[:, 0]).mean()",
     ],
@@ -113,6 +115,8 @@ SHAPES = {
         "h = logits.softmax(1)\nh.detach().mul_(2)\nloss = h.mean()",
         "h = logits.pow(2)\nlogits += 1\nloss = h.mean()",
         "g = logits * logits\nlogits.zero_()\nloss = g.mean()",
+        "h = logits * 1\nv = h.max()\nh.mul_(2)\nloss = v",
+        "h = logits * 1\nv = torch.max(h, x[:, :3])\nh.mul_(2)\nloss = v.mean()",
     ],
     "GL202": [
         "loss = logits.pow(2).mean()\nm.weight += 1",

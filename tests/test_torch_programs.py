@@ -249,6 +249,7 @@ PROGRAMS = {
     "maxima of several": "y = net(x)\na, b, c = y[0, 0], y[0, 1], y[0, 2]\nresult = (max(a, b).requires_grad, min([a, b, c]).requires_grad, sum([a, b, c]).requires_grad, max(a, 0.0).requires_grad if False else True)",
     "a module called in a list": "class Own(nn.Module):\n    def forward(self, parts):\n        return sum(part.sum() for part in parts)\nresult = (Own()([net(x), net(x)]).requires_grad, Own()([x]).requires_grad)",
     "own functions in a class": "class Own(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, a):\n        return {'a': a}['a'] * 2\n    @staticmethod\n    def backward(ctx, g):\n        return g\nclass Pair(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, a):\n        return a * 2, a + 1\n    @staticmethod\n    def backward(ctx, g, h):\n        return g + h\ny = net(x)\na, b = Pair.apply(y)\nresult = (Own.apply(y).requires_grad, a.requires_grad, b.requires_grad)",
+    "segments run once": "from torch.utils.checkpoint import checkpoint_sequential\nlog = []\nclass Own(nn.Module):\n    def __init__(self, name):\n        super().__init__()\n        self.name = name\n    def forward(self, t):\n        log.append(self.name)\n        return t * 2\nz = x.clone().requires_grad_()\nparts = [Own(name) for name in 'abcde']\ncheckpoint_sequential(parts[:3], 3, z, use_reentrant=False)\ncheckpoint_sequential(nn.Sequential(*parts[:4]), 2, z, use_reentrant=False)\ncheckpoint_sequential(parts, 2, z, use_reentrant=False)\nresult = log",
 }
 
 # Of how many values in a result nothing is said:

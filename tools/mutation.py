@@ -44,7 +44,7 @@ TESTS = (
     "test_rules_random_tapes", "test_fix_rules", "test_fix_layouts", "test_fix_pins", "test_fix_runs",
     "test_library_python", "test_library_names", "test_library_lightning", "test_library_torch", "test_python_programs",
     "test_torch_programs", "test_rules_words", "test_rules_numbers", "test_library_steps", "test_fix_spellings",
-    "test_library_loaders", "test_rules_returns",
+    "test_library_loaders", "test_rules_returns", "test_rules_gathered",
 )  # fmt: skip
 OF_TORCH_ALONE = "pytorch or torch_shows"
 PATIENCE = 5  # times as long as without a mistake, and SECONDS: a program that has become endless is noticed

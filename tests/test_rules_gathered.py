@@ -1,0 +1,46 @@
+"""What is made of tensors that were gathered from all ranks: GL903 where the own shard is not put back."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from gradlint.analysis import analyze
+
+PROGRAM = """\
+import torch
+import torch.distributed as dist
+
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(x, rank):
+    own = model(x)
+    gathered = [torch.zeros_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, own)
+    every = {}
+    loss = (every @ own.T).logsumexp(1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("joined", "is_told"),
+    [
+        ("torch.cat(gathered)", True),
+        ("torch.stack(gathered).flatten(0, 1)", True),
+        ("torch.cat(gathered[1:])", True),
+        ("torch.cat([own, *gathered])", False),
+        ("torch.cat([torch.stack(gathered).flatten(0, 1), own])", False),
+        ("torch.cat([torch.cat(gathered[:rank]), own, torch.cat(gathered[rank + 1 :])])", False),
+    ],
+)
+def test_shards_without_the_own_one_give_no_gradient(joined: str, is_told: bool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM.format(joined), encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL903").findings
+    assert [finding.at.line for finding in found] == [11] * is_told
