@@ -475,3 +475,19 @@ def test_of_several_statements_that_may_keep_losses_none_is_blamed(tmp_path: pat
         """,
     )
     assert json_of(tmp_path).codes == []
+
+
+def test_a_loaded_model_in_the_place_of_the_one_that_the_optimizer_holds_is_told(tmp_path: pathlib.Path) -> None:
+    body = """
+        import torch
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        torch.save(model, "model.pt")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model = torch.load("model.pt", weights_only=False)
+        for x in torch.randn(4, 8, 4):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        """
+    (tmp_path / "train.py").write_text(textwrap.dedent(body))
+    assert trace(tmp_path, "--output-format", "json", "train.py").codes == [("GL513", 6)]

@@ -50,7 +50,7 @@ Or hand the new parameters over: `optimizer.add_param_group({"params": new.param
 - A copy whose gradients are handed back by hand, or whose parameters the program updates itself.
 
 ## Limits
-Layers that an unknown function adds are not seen. `gradlint trace` does not see that a copy was made.
+Layers that an unknown function adds are not seen.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             elif id(parameter) in trained and holder is not None:
                 found.setdefault(fact.at, _Lost(fact.at, fact.stack, holder, [])).parameters.append(parameter)
         if not found:
-            replaced = _replaced(tape, optimizers, late)
+            replaced = _replaced(tape, optimizers, late | _late(tape, "copied"))
             found |= {replaced.at: replaced} if replaced is not None else {}
     for at in sorted(found):
         lost = [parameter for parameter in found[at].parameters if (at, parameter.path) not in kept]
@@ -124,11 +124,11 @@ def _stepping(tape: Tape) -> list[Optimizer]:
     return list(found.values())
 
 
-def _late(tape: Tape) -> _Late:
-    """The last place at which each parameter was put into a model after an optimizer was made."""
+def _late(tape: Tape, how: str = "attached") -> _Late:
+    """The last place at which each parameter was put into a model, or came with a copy, after an optimizer was made."""
     last: _Late = {}
     for event in tape.events:
-        if isinstance(event, Fact) and event.what == "attached" and event.value is not None and event.value.parameter:
+        if isinstance(event, Fact) and event.what == how and event.value is not None and event.value.parameter:
             last[id(event.value.parameter)] = (event, event.value.parameter)
     return last
 

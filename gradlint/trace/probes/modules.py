@@ -24,6 +24,7 @@ def install(session: Session) -> None:
     session.replace(Module, "register_parameter", lambda original: _register(session, original))
     session.replace(Module, "__setattr__", lambda original: _set(session, original))
     session.replace(Module, "add_module", lambda original: _add(session, original))
+    session.replace(Module, "__setstate__", lambda original: _restore(session, original))
     session.replace(Module, "__call__", lambda original: _call(session, original))
     call = vars(Module)["__call__"]
     session.before_compiling.append(
@@ -39,6 +40,25 @@ def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
             session.modules.append(weakref.ref(self))
 
     return make
+
+
+def _restore(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def set_state(self: Any, state: Any) -> None:
+        original(self, state)
+        if not session.quiet:
+            session.guarded(_restored, session, self)
+
+    return set_state
+
+
+def _restored(session: Session, module: torch.nn.Module) -> None:
+    """A module was copied or loaded, which neither calls its `__init__` nor registers its parameters."""
+    session.modules.append(weakref.ref(module))
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            _made(session, name, parameter)
+            if session.steppers:
+                session.happened("fact", what="copied", held=session.memory.held(parameter), detail=name)
 
 
 def _register(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
