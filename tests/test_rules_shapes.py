@@ -50,6 +50,7 @@ SHAPES = {
         "g = logits + logits\nlogits.zero_()\nloss = g.mean()",
         "loss = logits.pow(2).mean()\nloss.backward(retain_graph=True)",
         "h = logits * 1\nv = h.max(1)[0]\nh.mul_(2)\nloss = v.mean()",
+        "h = logits * 1\nv = torch.max(h, x[:, :3])\nv.mul_(2)\nloss = v.mean()",
         "h = logits * 1\nv = torch.maximum(h, x[:, :3]).detach() + h\nh.mul_(2)\nloss = v.mean()",
         "with torch.inference_mode():\n    t = x * 2\nloss = (logits[:, 0] - t[:, 0]).mean()",
         "with torch.inference_mode():\n    t = x * 2\nt = t.clone()\nloss = (logits[:, 0] * t[:, 0]).mean()",
@@ -117,6 +118,7 @@ SHAPES = {
         "g = logits * logits\nlogits.zero_()\nloss = g.mean()",
         "h = logits * 1\nv = h.max()\nh.mul_(2)\nloss = v",
         "h = logits * 1\nv = torch.max(h, x[:, :3])\nh.mul_(2)\nloss = v.mean()",
+        "h = logits * 1\nv = torch.max(x[:, :3], h)\nh.mul_(2)\nloss = v.mean()",
     ],
     "GL202": [
         "loss = logits.pow(2).mean()\nm.weight += 1",
