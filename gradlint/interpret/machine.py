@@ -92,6 +92,11 @@ class Frame:
         return self.code.source(node.at)
 
     @property
+    def is_script(self) -> bool:
+        """Whether it is the scope of a file that is run from its top, not bound name by name."""
+        return self.source is None and self.parent is None
+
+    @property
     def module(self) -> Frame:
         frame = self
         while frame.parent is not None:

@@ -340,14 +340,13 @@ class Program:
 
     def set_modes(self, m: Machine, frame: Frame, module: str, level: int) -> None:
         """Runs what an import at the top of a script sets for all of torch: `torch.set_grad_enabled(False)`."""
-        path = self.resolve(Path(frame.code.path), module, level)
+        path = self.resolve(Path(frame.code.path), module, level) if frame.is_script else None
         scope = self.frame(path) if path is not None else None
         if scope is not None:
             self._run_settings(m, frame, scope)
 
     def _run_settings(self, m: Machine, importer: Frame, scope: Frame) -> None:
-        is_script = importer.source is None and importer.parent is None
-        if is_script and scope.source is not None and (found := settings(scope.source.tree)):
+        if importer.is_script and scope.source is not None and (found := settings(scope.source.tree)):
             m.execute(scope.source.at(found), scope)
 
     def submodule(self, package: Package, name: str) -> Abstract | None:
