@@ -1,6 +1,6 @@
 """# unregistered-module (GL514)
 
-Modules or parameters that `forward` uses live in a plain list, tuple or dict.
+Modules or parameters that `forward` uses live in a plain list, tuple, dict or dataclass.
 
 ## What it does
 Reports the container, where a loss trains what lies in it, and no optimizer holds it because the module does not

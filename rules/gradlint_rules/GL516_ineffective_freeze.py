@@ -3,8 +3,8 @@
 A statement that is meant to freeze parameters does nothing.
 
 ## What it does
-Reports `module.requires_grad = False`, a misspelt attribute (`p.require_grad = False`), a comparison in the place
-of an assignment,
+Reports `module.requires_grad = False`, the same of a parameter's `data`, a misspelt attribute
+(`p.require_grad = False`), a comparison in the place of an assignment,
 and a frozen weight that is wrapped in a new `nn.Parameter`, where a loss goes on to train these parameters.
 
 ## Why it matters
