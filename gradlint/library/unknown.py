@@ -285,6 +285,8 @@ def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     if role == "scheduler" and len(call.values) <= MOST_OF_A_SCHEDULER:
         optimizers.scheduler_step(m, unknown, call)
         return NONE
+    if role == "scheduler":  # of noise: what it makes of a prediction hangs on it
+        return call_unknown(m, unknown.symbol.derive(("attribute", "step"), f"{unknown.symbol.text}.step"), call)
     if role == "optimizer":
         return optimizers.step(m, unknown, call)
     return _foreign(m, unknown, "step", call)
