@@ -135,6 +135,6 @@ def _what_is_left(clearing: Event) -> str:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Clears the gradients in each round, or with the step of a window; where some rounds do, others may be meant not to."""
+    """Clears the gradients in each round, or with the step of a window; where some rounds do, it may be meant."""
     is_partial = any("cleared here" in related.message for related in finding.related)
     return (unsafe if is_partial else safe)("Clear the gradients in each round", cleared_each_round(finding, source))

@@ -3,8 +3,9 @@
 Gradients are cleared between the backward and the step that should use them.
 
 ## What it does
-Reports the clearing after which a step finds no gradient at all, although a backward ran before it, and one between
-the backwards of two losses in one step, after which the first of them trains nothing.
+Reports the clearing after which a step finds no gradient at all, although a backward ran before it (where the step comes
+before the backward of its round, too), and one between the backwards of two losses in one step, after which the first
+of them trains nothing.
 
 ## Why it matters
 The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it
@@ -81,13 +82,23 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _wiped(update: Update) -> Wiped | None:
-    """The last gradient that was cleared in the round of this step; None where the step finds any."""
+    """The last gradient that was cleared in the round of this step, or before it in the next round.
+
+    None where the step finds any, or what was cleared belongs to another loop.
+    """
     if update.fresh or update.stale or not update.wiped:
         return None
     last = update.wiped[-1]
     rounds = dict(update.step.iteration)
     is_here = all(rounds.get(loop, number) == number for loop, number in last.sink.iteration)
-    return last if is_here else None
+    return last if is_here or _is_late(update, last) else None
+
+
+def _is_late(update: Update, wiped: Wiped) -> bool:
+    """Whether the step comes before the backward of its round: it could use the gradients of the round before."""
+    sink, step = wiped.sink, update.step
+    loops = [loop for loop, _ in sink.iteration]
+    return bool(loops) and loops == [loop for loop, _ in step.iteration] and sink.iteration < step.iteration
 
 
 def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
@@ -124,14 +135,23 @@ def _may_use(event: Event) -> bool:
 
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
-    left = f"only those of {backward(update.fresh[-1])}" if update.fresh else "none"
-    message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds {left}"
+    if not update.fresh and _is_late(update, wiped):
+        message = (
+            f"`{name}` steps before {backward(wiped.sink)} of its round, whose gradients are cleared before "
+            "the next one: no step finds any"
+        )
+        help_, hints = "Step after the backward, before the gradients are cleared.", {"late": "yes"}
+    else:
+        left = f"only those of {backward(update.fresh[-1])}" if update.fresh else "none"
+        message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds {left}"
+        help_, hints = _HELP, {}
     at = wiped.clearing.at
-    return Report(
-        at, message, _HELP, places(at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them"))
-    )
+    related = places(at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them"))
+    return Report(at, message, help_, related, hints=hints)
 
 
-def fix(finding: Finding, source: FixSource) -> Fix:
-    """Clears the gradients before they are computed."""
+def fix(finding: Finding, source: FixSource) -> Fix | None:
+    """Clears the gradients before they are computed; a step that comes too early is left to the user."""
+    if finding.hints.get("late"):
+        return None
     return safe("Clear the gradients before the backward", cleared_before(finding, source))

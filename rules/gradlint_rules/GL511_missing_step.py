@@ -64,6 +64,7 @@ from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+_BOUNDLESS = re.compile(r"\binf\b")
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
@@ -146,9 +147,11 @@ def _is_named_alone(event: Event) -> bool:
 
 
 def _uses_gradients(tape: Tape) -> bool:
-    """Whether gradients are read, set or clipped here, or parameters written by hand."""
+    """Whether gradients are read, measured or set here, or parameters written by hand."""
     for event in tape.events:
-        if isinstance(event, Clip) or (isinstance(event, Fact) and event.what == "gradient-set"):
+        if isinstance(event, Clip) and (event.reads_only or _BOUNDLESS.search(event.text)):
+            return True
+        if isinstance(event, Fact) and event.what == "gradient-set":
             return True
         if isinstance(event, InPlace) and event.before.kind is Kind.PARAMETER and _is_in_loop(event):
             return True

@@ -242,7 +242,7 @@ def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.step` called, or put behind the backward where there is none."""
+    """`optimizer.step` called, or put before the clearing, or behind the backward where the clearing comes first."""
     backward = source.statement(finding.at)
     for node in ast.walk(source.scope(backward)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "step":
@@ -251,7 +251,26 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     call = next(calls_of(clearing, "zero_grad"), None)
     if call is None or source.scope(clearing) is not source.scope(backward) or whole_call(clearing) is None:
         raise NoFixError("no optimizer is in view")
-    return (source.after(backward, f"{receiver(call, source)}.step()"),)
+    scaling = next(calls_of(backward, "scale"), None)
+    if scaling is not None:
+        return _stepped_by(receiver(scaling, source), receiver(call, source), backward, clearing, source)
+    line = f"{receiver(call, source)}.step()"
+    is_behind = clearing.lineno > backward.lineno
+    return (source.before(clearing, line) if is_behind else source.after(backward, line),)
+
+
+def _stepped_by(
+    scaler: str, optimizer: str, backward: ast.stmt, clearing: ast.stmt, source: FixSource
+) -> tuple[Edit, ...]:
+    """The step of a scaler before its update, which comes with it where there is none."""
+    line = f"{scaler}.step({optimizer})"
+    for call in calls_of(source.scope(backward), "update"):
+        statement = source.statement(call)
+        if receiver(call, source) == scaler and statement.lineno > backward.lineno:
+            return (source.before(statement, line),)
+    lines = (line, f"{scaler}.update()")
+    is_behind = clearing.lineno > backward.lineno
+    return (source.before(clearing, *lines) if is_behind else source.after(backward, *lines),)
 
 
 def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
