@@ -521,10 +521,12 @@ def _fill_unseen(session: Session) -> None:
     reached: dict[tuple[object, ...], tuple[Op, ...]] = {}
     for note in session.notes:
         if note.kind == "backward":
-            unseen = [op for op in note.facts["ops"] if op.kind is tape.Kind.UNKNOWN and not op.inputs]
-            pending += [(note, op) for op in unseen]
-            if not unseen:
-                reached[_line(note)] = tuple(_trained(note.facts["ops"]))
+            graph = _graph(note.facts["ops"])
+            trained = tuple(op for op in graph if op.kind in (tape.Kind.PARAMETER, tape.Kind.LEAF))
+            if trained:
+                reached[_line(note)] = trained
+            else:
+                pending += [(note, op) for op in graph if op.kind is tape.Kind.UNKNOWN and not op.inputs]
         elif note.kind == "step" and pending and _was_taken(note):
             stepper: Stepper = note.facts["stepper"]
             starved = note.facts["starved"]
@@ -539,16 +541,15 @@ def _fill_unseen(session: Session) -> None:
             op.kind, op.inputs = tape.Kind.OPERATION, reached[_line(sink)]
 
 
-def _trained(losses: Iterable[Op]) -> Iterator[Op]:
-    """The leaves that a backward of these losses comes to."""
-    pending = [op for op in losses if op.requires_grad]
-    seen = set(map(id, pending))
-    for op in pending:
-        if op.kind in (tape.Kind.PARAMETER, tape.Kind.LEAF):
-            yield op
+def _graph(losses: Iterable[Op]) -> list[Op]:
+    """What a backward of these losses runs through, as far as it was seen."""
+    found = [op for op in losses if op.requires_grad]
+    seen = set(map(id, found))
+    for op in found:
         new = [source for source in op.inputs if source.requires_grad and id(source) not in seen]
         seen.update(map(id, new))
-        pending += new
+        found += new
+    return found
 
 
 def _line(note: Note) -> tuple[object, ...]:

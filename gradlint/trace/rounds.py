@@ -123,7 +123,7 @@ class Rounds:
         for loop in around[len(state.rounds) :]:
             yield self._begin(state, loop)
         state.instruction, state.child = frame.instruction, child
-        state.counters = frame.counters or (state.counters if turned is None else ())
+        state.counters = frame.counters or state.counters[:turned]  # a loop further out may have gone round as well
         state.busy = state.busy or busy
 
     def _begin(self, state: _Activation, loop: Loop) -> Turn:
