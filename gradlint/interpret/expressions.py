@@ -493,7 +493,7 @@ def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, fi
             _clauses(m, node, position + 1, scope, finish)
         return False
 
-    with m.loop("", m.session.listed):
+    with m.loop("", m.listed):
         m.iterate(source, visit, Call("for", [], {}, iterable, scope))
 
 

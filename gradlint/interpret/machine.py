@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
+ITEMS = 2  # of something without a known end, where a list of it is made within another
 MAX_STEPS = 40_000  # statements and expressions on one path
 
 Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
@@ -216,7 +217,7 @@ class Machine:
             found.append(item)
             return False
 
-        with self.loop("", self.session.listed):
+        with self.loop("", self.listed):
             self.iterate(value, visit, at)
         return found
 
@@ -263,6 +264,11 @@ class Machine:
         self.journal.append(entry)
 
     # loops and modes
+
+    @property
+    def listed(self) -> int:
+        """How many items of something without a known end a list of them has; within another list, a few."""
+        return ITEMS if any(not loop.over for loop in self.loops) else self.session.listed
 
     @contextmanager
     def loop(self, over: str, rounds: int = 2) -> Iterator[Loop]:
