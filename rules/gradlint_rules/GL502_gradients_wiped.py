@@ -3,9 +3,9 @@
 Gradients are cleared between the backward and the step that should use them.
 
 ## What it does
-Reports the clearing after which a step finds no gradient at all, although a backward ran before it (where the step comes
-before the backward of its round, too), and one between the backwards of two losses in one step, after which the first
-of them trains nothing.
+Reports the clearing after which a step finds no gradient at all, although a backward ran before it (in its round, or in
+the one before, where the step comes first), and one between the backwards of two losses in one step, after which the
+first of them trains nothing.
 
 ## Why it matters
 The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it

@@ -90,7 +90,8 @@ def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool
     mine = clip.iteration
     while len(mine) > 1 and mine[-1][0] not in steps_in:  # a loop over groups or parameters alone
         mine = mine[:-1]
-    if any(mine[-1][0] in dict(other.iteration) and _is_of_the_same(clip, other) for other in in_time):
+    loop, _ = mine[len(mine) - 1]
+    if any(loop in dict(other.iteration) and _is_of_the_same(clip, other) for other in in_time):
         return False
     return any(update.step.iteration[: len(mine)] == mine and update.fresh for update in account.updates)
 
