@@ -240,6 +240,7 @@ class Decision:
     loop: int | None = None  # the innermost loop around it
     round: int = 0
     about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
+    whole: Span | None = None  # the statement that it is the condition of
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

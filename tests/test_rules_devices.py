@@ -104,3 +104,33 @@ def _told(test: str, folder: pathlib.Path, before: str = BEFORE) -> list[str]:
     path = folder / "test_step.py"
     path.write_text(before + test, encoding="utf-8")
     return [finding.code for finding in analyze([path], select=lambda code: True).findings]
+
+
+GATED = """\
+import torch
+from packaging import version
+
+
+def train(model, batches, optimizer, device):
+    if version.parse(torch.__version__) < version.parse("2.4.0"):
+        scaler = torch.cuda.amp.GradScaler()
+    else:
+        scaler = torch.GradScaler(device)
+    old = torch.cuda.amp.GradScaler()
+    for x in batches:
+        optimizer.zero_grad()
+        scaler.scale(model(x).mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 40_000], ids=["one path", "all paths"])
+def test_what_a_version_asks_for_is_not_told_where_the_other_side_is_not_run(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradlint.interpret.session.MOST_STEPS", steps)
+    monkeypatch.setattr("gradlint.interpret.session.MOST_UNTRAINED", steps)
+    path = pathlib.Path("train.py")
+    found = analyze([path], select="GL402".__eq__, sources={path: GATED}).findings
+    assert [each.at.line for each in found] == [10]

@@ -104,8 +104,9 @@ def decide(
         while text.startswith("not ") and " and " not in text and " or " not in text:
             text, holds = text[4:], not holds
         decision = tape.Decision(
-            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, _about(m, test)
-        )
+            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, _about(m, test),
+            frame.span(whole) if whole is not None else None,
+        )  # fmt: skip
         m.oracle.decisions.append(decision)
     return answer
 

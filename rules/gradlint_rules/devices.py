@@ -83,12 +83,28 @@ def _is_about_the_choice(text: str) -> bool:
 
 
 def gates(event: Event, paths: Sequence[Tape]) -> list[Decision]:
-    """The decisions without which this is never come to: alike on all paths that do, other on one that does not."""
+    """The decisions without which this is never come to: alike on all paths that do, other on one that does not.
+
+    Where no path goes the other way, since those of an entry are bounded, what stands below the condition counts.
+    """
     having = [tape for tape in paths if any(other.at == event.at for other in tape.events)]
     common = set.intersection(*(_made(tape) for tape in having)) if having else set()
-    others = [_made(tape) for tape in paths if tape not in having]
-    turned = {(at, holds) for at, holds in common if any((at, not holds) in other for other in others)}
-    return [decision for decision in having[0].decisions if (decision.at, decision.holds) in turned] if having else []
+    made = set().union(*map(_made, paths))
+    return [
+        decision
+        for decision in (having[0].decisions if having else ())
+        if (decision.at, decision.holds) in common
+        and ((decision.at, not decision.holds) in made or _is_below(event, decision))
+    ]
+
+
+def _is_below(event: Event, decision: Decision) -> bool:
+    """Whether something happens within the statement that a decision is the condition of, or in what that calls."""
+    whole = decision.whole
+    return whole is not None and any(
+        (at.path, at.cell) == (whole.path, whole.cell) and whole.line <= at.line and at.end_line <= whole.end_line
+        for at in (event.at, *event.stack)
+    )
 
 
 def _made(tape: Tape) -> set[tuple[Span, bool]]:
