@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import attribute, fallback, hears, is_a, method, typed
+from gradlint.interpret.registry import alias, attribute, fallback, hears, is_a, method, typed
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -21,6 +21,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.library import roles
 from gradlint.library.autograd import clears, has_gradient
 from gradlint.library.modules import HANDLE
 from gradlint.tape import Kind, Value, Write
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 OPTIMIZER = "torch.optim.Optimizer"
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
+for _home in (
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "optimizer", "radam",
+    "rmsprop", "rprop", "sgd", "sparse_adam",
+):  # fmt: skip
+    alias(f"torch.optim.{_home}", "torch.optim")
 MAX_DEPTH = 4  # how deep lists and groups of parameters are searched
 
 
@@ -118,7 +124,7 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
         handle = value.state.get("handle")
         if isinstance(handle, tape.Optimizer):
             return handle
-        inner = value.state.get("optimizer") or value.attrs.get("optimizer")
+        inner = value.state.get("optimizer") or value.attrs.get("optimizer") or _wrapped(m, value)
         return handle_of(m, inner, call) if isinstance(inner, Abstract) and inner is not value else None
     if isinstance(value, Unknown):
         known = m.state.setdefault("unknown-optimizers", {})
@@ -126,6 +132,16 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
             known[value.symbol] = tape.Optimizer(value.symbol.text, "", call.frame.span(call.node), complete=False)
         return known[value.symbol]  # type: ignore[no-any-return]
     return None
+
+
+def _wrapped(m: Machine, wrapper: Object | Instance) -> Abstract | None:
+    """The one optimizer that another is made around, `Lookahead(Adam(...))`, whatever it calls it."""
+    inner = [
+        value
+        for name, value in wrapper.attrs.items()
+        if roles.looks_like_optimizer(m, value) or (isinstance(value, Unknown) and roles.named(name) == "optimizer")
+    ]
+    return inner[0] if len(inner) == 1 else None
 
 
 @method(OPTIMIZER, "zero_grad")
