@@ -389,17 +389,6 @@ PROGRAMS["GL405 two steps"] = """\
      scaler.step(other)
 +    scaler.update()
 """
-PROGRAMS["GL406 twice"] = """\
- scaler = torch.amp.GradScaler("cpu")
- for x, y in data:
-     optimizer.zero_grad()
-     scaler.scale(F.cross_entropy(model(x), y)).backward()
-     scaler.unscale_(optimizer)
-     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
--    scaler.unscale_(optimizer)
-     scaler.step(optimizer)
-     scaler.update()
-"""
 PROGRAMS["GL406 in every round"] = """\
  scaler = torch.amp.GradScaler("cpu")
  for i, (x, y) in enumerate(data):

@@ -64,7 +64,6 @@ from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_BOUNDLESS = re.compile(r"\binf\b")
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
@@ -149,7 +148,7 @@ def _is_named_alone(event: Event) -> bool:
 def _uses_gradients(tape: Tape) -> bool:
     """Whether gradients are read, measured or set here, or parameters written by hand."""
     for event in tape.events:
-        if isinstance(event, Clip) and (event.reads_only or _BOUNDLESS.search(event.text)):
+        if isinstance(event, Clip) and event.reads_only:
             return True
         if isinstance(event, Fact) and event.what == "gradient-set":
             return True
