@@ -1,7 +1,8 @@
 """What `gradlint trace` costs: the time of a training step, watched and recorded, as a ratio to the plain step.
 
-The variants take turns in one process, a few steps each, so that a busy machine slows all of them alike; the figure is
-the median of the ratios of neighbouring turns, in process CPU time, on one thread.
+The variants take turns in one process, a few steps each and in a new order each time, so that a busy machine and what
+the one before left in the caches slow all of them alike; the figure is the median of the ratios within a turn, in
+process CPU time, on one thread.
 
     MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TRIM_THRESHOLD_=1000000000 python benchmarks/trace_overhead.py
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -102,8 +104,10 @@ def measure(step: Step, steps: int, turns: int) -> dict[str, float]:
     ratios: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for _ in range(3):
         step()
+    order = list(VARIANTS)
     for _ in range(turns):
-        times = {name: _time(step, steps, variant) for name, variant in VARIANTS.items()}
+        random.shuffle(order)
+        times = {name: _time(step, steps, VARIANTS[name]) for name in order}
         for name, seconds in times.items():
             ratios[name].append(seconds / times["plain"])
     return {name: round(statistics.median(values), 3) for name, values in ratios.items()}

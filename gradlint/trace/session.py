@@ -177,14 +177,26 @@ class Session:
             undo()
         self._undo.clear()
 
-    def replace(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Put `wrap(original)` in the place of `owner.name` until the session is closed."""
+    def replace(
+        self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> Callable[[], None]:
+        """Put `wrap(original)` in the place of `owner.name`, as `put` does."""
         own = vars(owner)[name]
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
         made: Any = functools.wraps(original)(wrap(original))
-        put = type(own)(made) if isinstance(own, (staticmethod, classmethod)) else made
-        setattr(owner, name, put)
-        self._undo.append(lambda: setattr(owner, name, own) if vars(owner).get(name) is put else None)
+        return self.put(owner, name, type(own)(made) if isinstance(own, (staticmethod, classmethod)) else made)
+
+    def put(self, owner: Any, name: str, made: Any) -> Callable[[], None]:
+        """Put `made` in the place of `owner.name` until the session is closed, or until what is returned is called."""
+        own = vars(owner)[name]
+
+        def undo() -> None:
+            if vars(owner).get(name) is made:
+                setattr(owner, name, own)
+
+        setattr(owner, name, made)
+        self._undo.append(undo)
+        return undo
 
     def add(self, owner: Any, name: str, made: Any) -> None:
         """Put an attribute where there was none until the session is closed."""

@@ -25,11 +25,7 @@ def install(session: Session) -> None:
     session.replace(Module, "__setattr__", lambda original: _set(session, original))
     session.replace(Module, "add_module", lambda original: _add(session, original))
     session.replace(Module, "__setstate__", lambda original: _restore(session, original))
-    session.replace(Module, "__call__", lambda original: _call(session, original))
-    call = vars(Module)["__call__"]
-    session.before_compiling.append(
-        lambda: setattr(Module, "__call__", call.__wrapped__) if vars(Module)["__call__"] is call else None
-    )
+    session.before_compiling.append(session.replace(Module, "__call__", lambda original: _call(session, original)))
     session.replace(Module, "_apply", lambda original: _apply(session, original))
 
 
