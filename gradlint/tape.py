@@ -436,6 +436,7 @@ class Tape:
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
     _sinks: list[Backward] = field(default_factory=list)  # of the first so many events
+    _optimizers: dict[int, Optimizer] = field(default_factory=dict)  # likewise
     _searched: int = 0
 
     def write(self, event: Event) -> None:
@@ -443,18 +444,23 @@ class Tape:
         self.events.append(event)
 
     def backwards(self) -> Iterator[Backward]:
-        if self._searched != len(self.events):  # nearly every rule asks, some of them for each event
-            self._sinks = [event for event in self.events if isinstance(event, Backward)]
-            self._searched = len(self.events)
+        self._search()
         return iter(self._sinks)
 
     def optimizers(self) -> list[Optimizer]:
         """Every optimizer that stepped or cleared, in order of first use."""
-        seen: dict[int, Optimizer] = {}
-        for event in self.events:
-            if isinstance(event, OptimizerStep | ZeroGrad) and event.optimizer:
-                seen.setdefault(id(event.optimizer), event.optimizer)
-        return list(seen.values())
+        self._search()
+        return list(self._optimizers.values())
+
+    def _search(self) -> None:
+        """Nearly every rule asks what is among the events, some of them for each event."""
+        for index in range(self._searched, len(self.events)):
+            event = self.events[index]
+            if isinstance(event, Backward):
+                self._sinks.append(event)
+            elif isinstance(event, OptimizerStep | ZeroGrad) and event.optimizer:
+                self._optimizers.setdefault(id(event.optimizer), event.optimizer)
+        self._searched = len(self.events)
 
 
 def ancestors(value: Value) -> Iterator[Value]:

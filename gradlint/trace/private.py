@@ -17,6 +17,7 @@ sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr",
 top_mode: Callable[[], Any] = getattr(overrides, "_get_current_function_mode", lambda: None)
 enter_mode: Callable[[Any], Any] = overrides.TorchFunctionMode.__enter__
 pop_mode: Callable[[], Any] = getattr(overrides, "_pop_mode", lambda: None)
+push_mode: Callable[[Any], None] = getattr(overrides, "_push_mode", lambda _: None)
 
 
 def lacking() -> list[str]:

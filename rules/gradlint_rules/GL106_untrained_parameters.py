@@ -90,7 +90,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value, ancestors
+from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import overlap
 from gradlint_rules.overwritten import is_step
@@ -169,7 +169,7 @@ def _blocked(tape: Tape) -> Iterator[_Blocked]:
         optimizers = _steps_after(sink, tape)
         if not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
             continue
-        for obstacle, leaf in _behind(sink.value):
+        for obstacle, leaf in _behind(sink):
             parameter, optimizer = leaf.parameter, _holder(optimizers, leaf)
             if (
                 parameter is None
@@ -199,9 +199,9 @@ def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
     return found
 
 
-def _behind(loss: Value) -> Iterator[tuple[Value, Value]]:
-    """The trainable parameters behind each obstacle on the way to `loss`."""
-    for value in ancestors(loss):
+def _behind(sink: Backward) -> Iterator[tuple[Value, Value]]:
+    """The trainable parameters behind each obstacle on the way to a loss."""
+    for value in sink.ancestors:
         if _is_obstacle(value):
             for source in value.inputs:
                 for leaf in _reached(source):

@@ -89,7 +89,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Cut, Tape, Value, graph
+from gradlint.tape import Backward, Cut, Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals
 from gradlint_rules.starved import is_cut, is_meant
 from gradlint_rules.words import bare, calls, loss_of, maker, places, quoted, to_sink
@@ -110,7 +110,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for sink in arrivals(paths):
         for arrival in sink:
-            for cut, share in _dead_shares(arrival.loss):
+            for cut, share in _dead_shares(arrival.sink):
                 if cut.at not in told:
                     told.add(cut.at)
                     yield _report(arrival, cut, share)
@@ -123,12 +123,12 @@ def _report(arrival: Arrival, cut: Value, share: str) -> Report:
     return Report(cut.at, message, _HELP, related)
 
 
-def _dead_shares(loss: Value) -> Iterator[tuple[Value, str]]:
+def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
     """The cut of each term without gradient, and of each factor in its graph that was copied out of it."""
-    for value in _skeleton(loss):
+    for value in _skeleton(sink.value):
         if bare(value.op) in _SUMS:
             yield from ((cut, _titled("a term", source)) for source, cut in _cut_inputs(value))
-    for value in graph(loss):
+    for value in sink.graph:
         if bare(value.op) in _FACTORS:
             for source, cut in _cut_inputs(value):
                 if _is_copied(cut, source) and not _is_weight(cut, source):

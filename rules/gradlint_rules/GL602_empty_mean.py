@@ -60,7 +60,7 @@ selection, so what it reports is a note.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
@@ -105,7 +105,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: dict[Span, Severity] = {}
     for tape in paths:
         for sink in tape.backwards():
-            for value, mask, is_ratio in _empty_means(sink.value):
+            for value, mask, is_ratio in _empty_means(sink.graph):
                 if _is_guarded(tape, sink, value, mask):
                     continue
                 severity = _seen(tape, value) if tape.traced else _severity(sink, value, mask, is_ratio)
@@ -116,9 +116,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
                     yield _report(sink, value, mask, severity)
 
 
-def _empty_means(loss: Value) -> Iterator[tuple[Value, Value, bool]]:
-    """The means in a loss, each with the mask that decides of what, and whether the mask's own sum divides it."""
-    for value in graph(loss):
+def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]:
+    """The means among values, each with the mask that decides of what, and whether the mask's own sum divides it."""
+    for value in values:
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
             mask = _counted(value.inputs[1])
             is_shown = value.inputs[1].at != value.at  # else a library does it all, with guards of its own

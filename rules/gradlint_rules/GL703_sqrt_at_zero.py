@@ -86,10 +86,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     values = taught(arrival.sink, arrival.tape)
-    told = {id(entry.operation) for value in values for entry in guarded(value)}
-    for value in values:
-        if id(value) not in told and _is_root(value) and value.inputs[0].requires_grad:
-            yield value.at, value
+    roots = [value for value in values if _is_root(value) and value.inputs[0].requires_grad]
+    told = {id(entry.operation) for value in values for entry in guarded(value)} if roots else set()
+    return ((value.at, value) for value in roots if id(value) not in told)
 
 
 def _is_root(value: Value) -> bool:

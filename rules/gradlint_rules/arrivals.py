@@ -29,8 +29,17 @@ class Arrival:
         return not self.loss.requires_grad and not (self.sink.guarded or self.sink.caught)
 
 
-def arrivals(paths: Sequence[Tape]) -> list[list[Arrival]]:
+_latest: list[tuple[Sequence[Tape], Sequence[Sequence[Arrival]]]] = []
+
+
+def arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
     """All arrivals, those at one sink together, in the order of the source."""
+    if not _latest or _latest[0][0] is not paths:  # one rule after the other asks for the same paths
+        _latest[:] = [(paths, _arrivals(paths))]
+    return _latest[0][1]
+
+
+def _arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
     sinks: dict[tuple[Span, tuple[Span, ...]], list[Arrival]] = {}
     for tape in paths:
         for sink in tape.backwards():

@@ -78,6 +78,8 @@ def _stale(tape: Tape, counted: bool) -> Iterator[tuple[Backward, list[_Stale]]]
 def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
     """The first write after the saving and before the backward; none of the unseen where a seen one makes it raise."""
     since = [write for write in saved.storage.writes[saved.order :] if write.order <= sink.order]
+    if not since:
+        return None
     if _counts_alone(saved.value):
         return None if counted else next((write for write in since if write.counted), None)
     if not counted and any(write.counted for write in since):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-from gradlint.tape import Backward, Kind, Tape, Value, above, sure
+from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, above, sure
 
 _WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
 
@@ -24,14 +24,20 @@ def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
 
 def taught(sink: Backward, tape: Tape) -> Sequence[Value]:
     """The values visited; where some of what is trained is in view, those that hang on it: all else can be data."""
-    leaves = [value for value in sink.graph if value.kind in (Kind.PARAMETER, Kind.LEAF)]
-    if any(not leaf.assumed or _is_held(leaf, tape) for leaf in leaves):
-        return surely_visited(sink, tape)
-    return visited(sink)
+    return surely_visited(sink, tape) if _in_view(tape)[id(sink)] else visited(sink)
 
 
-def _is_held(leaf: Value, tape: Tape) -> bool:
-    return leaf.parameter is not None and any(optimizer.holds(leaf.parameter) for optimizer in tape.optimizers())
+@functools.lru_cache(maxsize=64)
+def _in_view(tape: Tape) -> dict[int, bool]:
+    """For each backward, whether some of what is trained is in view."""
+    optimizers = tape.optimizers()
+    return {id(sink): any(_is_trained(leaf, optimizers) for leaf in sink.graph) for sink in tape.backwards()}
+
+
+def _is_trained(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
+    if leaf.kind is not Kind.PARAMETER and leaf.kind is not Kind.LEAF:
+        return False
+    return not leaf.assumed or (leaf.parameter is not None and any(each.holds(leaf.parameter) for each in optimizers))
 
 
 @functools.lru_cache(maxsize=64)  # the paths of one entry, which several rules ask about

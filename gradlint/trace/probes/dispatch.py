@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import overrides
 
+from gradlint.trace.private import pop_mode, push_mode
 from gradlint.trace.session import Session
 
 _NAME = "_pop_mode_temporarily"
@@ -26,8 +27,8 @@ class _WithoutMode:
     __slots__ = ("_mode",)
 
     def __enter__(self) -> Any:
-        self._mode = overrides._pop_mode()
+        self._mode = pop_mode()
         return self._mode
 
     def __exit__(self, *_: object) -> None:
-        overrides._push_mode(self._mode)
+        push_mode(self._mode)
