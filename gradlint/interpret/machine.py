@@ -227,9 +227,9 @@ class Machine:
         """The symbol that stands for a value; one per object, kept for the path."""
         if isinstance(value, Unknown):
             return value.symbol
-        key: object = value.node if isinstance(value, Tensor) else value
         if isinstance(value, Const):
             return self.session.constant_symbol(value.value)
+        key: object = value.node if isinstance(value, Tensor) else value
         known = self.symbols.get(id(key))
         if known is None:
             text = value.node.title if isinstance(value, Tensor) else type(value).__name__.lower()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ARITHMETIC = frozenset(["add", "sub", "mul", "div", "truediv", "neg"])
 SHAPED = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
 MAX_NESTING = 4  # how deep containers are searched for tensors
+_HOLDERS = (Sequence, Mapping, Object, Instance)
 
 
 def value(
@@ -48,19 +49,18 @@ def operation(
     """The value of an operation: recorded if grad mode is on, it has a derivative and an input requires grad."""
     sources = tuple(dict.fromkeys(inputs))
     made = value(m, op, Kind.OPERATION, sources, node, frame, **fields)
-    carries = any(source.requires_grad for source in sources)
-    if not carries:
+    live = [source for source in sources if source.requires_grad]
+    if not live:
         return made
+    made.assumed = all(source.assumed for source in live)
     if cut is None and not m.grad.enabled:
         cut = Cut.GRAD_MODE if differentiable else Cut.NON_DIFFERENTIABLE
     elif cut is None and not differentiable:
         cut = Cut.NON_DIFFERENTIABLE
     if cut is None:
         made.requires_grad = True
-        made.assumed = all(source.assumed for source in sources if source.requires_grad)
     else:
         made.cut = cut
-        made.assumed = all(source.assumed for source in sources if source.requires_grad)
         if cut is Cut.GRAD_MODE:
             made.cut_at, made.cut_stack = m.grad.at, m.grad.stack
             if m.grad.by_call:
@@ -139,19 +139,21 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
 
 def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame) -> list[Value]:
     """The values on the tape in these arguments, in containers too, each of which is looked into once."""
-    return list(_sources(m, values, node, frame, set(), 0))
+    found: list[Value] = []
+    _find(m, values, node, frame, found, set(), 0)
+    return found
 
 
-def _sources(
-    m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, seen: set[int], depth: int
-) -> Iterator[Value]:
+def _find(
+    m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, found: list[Value], seen: set[int], depth: int
+) -> None:
     for item in values:
         known = node_of(m, item, node, frame)
         if known is not None:
-            yield known
-        elif depth < MAX_NESTING and id(item) not in seen:
+            found.append(known)
+        elif isinstance(item, _HOLDERS) and depth < MAX_NESTING and id(item) not in seen:
             seen.add(id(item))
-            yield from _sources(m, _inside(item), node, frame, seen, depth + 1)
+            _find(m, _inside(item), node, frame, found, seen, depth + 1)
 
 
 def _inside(item: Abstract) -> list[Abstract]:
@@ -188,9 +190,13 @@ def apply(
 
 def given(m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]) -> tuple[tuple[int | str, object], ...]:
     """The constants and tensors among an operation's arguments, and the symbols of others, by position or name."""
+    found: list[tuple[int | str, object]] = []
     named: list[tuple[int | str, Abstract]] = [*enumerate(args), *kwargs.items()]
-    found = ((key, _argument(m, value)) for key, value in named)
-    return tuple((key, value) for key, value in found if value is not None)
+    for key, each in named:
+        argument = _argument(m, each)
+        if argument is not None:
+            found.append((key, argument))
+    return tuple(found)
 
 
 def _argument(m: Machine, value: Abstract) -> object:
@@ -212,8 +218,10 @@ def name_arguments(
     """The tensors among the arguments, each with the name by which the table speaks of it."""
     named = []
     for position, arg in enumerate(args):
-        name = effect.argument(position, method=method) if effect is not None else ""
-        named += [(name, source) for source in sources(m, [arg], node, frame)]
+        found = sources(m, [arg], node, frame)
+        if found:
+            name = effect.argument(position, method=method) if effect is not None else ""
+            named += [(name, source) for source in found]
     for name, arg in kwargs.items():
         named += [(name, source) for source in sources(m, [arg], node, frame)]
     return named
@@ -221,7 +229,7 @@ def name_arguments(
 
 def result_dtype(inputs: list[Value]) -> DType:
     """The dtype of arithmetic on these: a float wins over integers; unknown where one is unknown."""
-    kinds = {source.dtype for source in inputs if source.in_torch}
+    kinds = [source.dtype for source in inputs if source.in_torch]  # no set: that of an enumeration is slow to build
     for kind in (DType.FLOAT, DType.HALF, DType.BFLOAT):
         if kind in kinds:
             return kind
