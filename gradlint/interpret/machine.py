@@ -127,6 +127,12 @@ class Loop:
     node: ir.Node | None = None
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
+    drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another round is run; one that drains an iterator goes round once more, to find it exhausted."""
+        return self.round < self.rounds if self.drains is None else self.round <= self.drains
 
     def ends(self) -> None:
         """Its last round was the last one: there was nothing more to run over."""
@@ -148,6 +154,7 @@ class Machine:
         self.running: list[Any] = []
         self.frames: list[Frame] = []
         self.protected: list[Frame] = []  # whose `try` catches what a backward raises
+        self.trying: list[tuple[ir.Try, Frame, int]] = []  # whose bodies are being run, and in how many loops
         self.appended: dict[int, Span] = {}  # where something was last put into a container
         self.loops: list[Loop] = []
         self.loop_count = 0

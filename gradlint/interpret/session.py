@@ -214,11 +214,11 @@ class Session:
                 self.restart()
 
     def _admit(self, m: Machine, loop: Loop) -> bool:
-        """Takes a loop for one that trains, where a backward runs in its round and in none of a loop within it."""
+        """Takes a loop for one that trains, where a backward runs in a round of it and in none of a loop within it."""
         node = loop.node
         if not isinstance(node, ir.For | ir.While):
             return False
-        if not any(sink.iteration[-1:] == ((loop.number, loop.round),) for sink in m.sinks):
+        if not any(sink.iteration and sink.iteration[-1][0] == loop.number for sink in m.sinks):
             return False
         self._rounds[id(node)] = (True, False)
         self.restart()

@@ -422,7 +422,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
 def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
     with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
-        while loop.round < loop.rounds:
+        while loop.goes_on:
             value = m.evaluate(node.test, frame)
             known = conditions.truth(m, value)
             if known is False:
@@ -443,6 +443,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
 
 def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame) -> Signal | None:
     text = frame.text(node.iterable if isinstance(node, ir.For) else node.test)
+    text = "while True" if isinstance(node, ir.While) and isinstance(node.test, ir.Literal) else text
     m.emit(
         tape.Iteration(at=frame.span(node), loop=loop.number, round=loop.round, begins=True, over=loop.over, text=text)
     )
@@ -506,8 +507,7 @@ def try_(m: Machine, node: ir.Try, frame: Frame) -> Signal | None:
         return m.execute([*node.handlers[0].body, *node.finally_], frame)
     try:
         try:
-            with m.protecting([frame] if _swallows(m, node, frame) else []):
-                signal = m.execute(node.body, frame)
+            signal = _attempt(m, node, frame)
             if signal is None:
                 signal = m.execute(node.otherwise, frame)
         except Raised as raised:
@@ -520,6 +520,37 @@ def try_(m: Machine, node: ir.Try, frame: Frame) -> Signal | None:
     finally:
         last = m.execute(node.finally_, frame)
     return last or signal
+
+
+def _attempt(m: Machine, node: ir.Try, frame: Frame) -> Signal | None:
+    """Runs the body of a `try`."""
+    m.trying.append((node, frame, len(m.loops)))
+    try:
+        with m.protecting([frame] if _swallows(m, node, frame) else []):
+            return m.execute(node.body, frame)
+    finally:
+        m.trying.pop()
+
+
+def leads_out(m: Machine, error: str, loop: Loop) -> bool:
+    """Whether an error of this class, raised now in the round of a loop, is caught and ends the loop."""
+    inside = m.loops.index(loop)
+    for node, frame, depth in reversed(m.trying):
+        handler = _handler(m, node, Raised(Object(error, frame.span(node)), frame.span(node)), frame)
+        if handler is not None:
+            return depth <= inside or leaves(handler.body)
+    return False
+
+
+def leaves(block: list[ir.Node]) -> bool:
+    """Whether a statement of a block leaves the loop around it."""
+    parts: list[object] = list(block)
+    for part in parts:
+        if isinstance(part, ir.Return) or (isinstance(part, ir.Jump) and part.kind == "break"):
+            return True
+        if isinstance(part, ir.If):
+            parts += [*part.body, *part.otherwise]
+    return False
 
 
 def _fails(m: Machine, node: ir.Try, frame: Frame) -> bool:

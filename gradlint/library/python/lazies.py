@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions
+from gradlint.interpret import conditions, statements
 from gradlint.interpret.iteration import is_endless, iterates
 from gradlint.interpret.machine import Raised, Visit
 from gradlint.interpret.registry import function
@@ -26,11 +26,12 @@ from gradlint.interpret.values import (
     Unknown,
     range_length,
 )
+from gradlint.ir import nodes as ir
 from gradlint.library.python.inspection import defines
 from gradlint.library.python.results import argument, functions, keys, last, pair, place, plain, settled, text
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.machine import Loop, Machine
 
 SHORT = 12  # a range up to this length is listed in full
 
@@ -274,14 +275,58 @@ def over_iterator(m: Machine, receiver: Object, visit: Visit, call: Call) -> Non
 def next_(m: Machine, call: Call) -> Abstract:
     """`next(x)`: the next item of a known generator; of anything else, an item."""
     value = argument(m, call)
+    _drain(m, value, call)
     if isinstance(value, Sequence) and value.kind == "generator":
-        return value.items.pop(0) if value.items else following(m, value, 0) or _exhausted(call)
+        return value.items.pop(0) if value.items else following(m, value, 0) or _exhausted(m, call)
     if isinstance(value, Instance | Object) and defines(value, "__next__"):
         return m.invoke(m.attribute(value, "__next__", call), [], call)
+    if isinstance(value, Object) and "left" in value.state:
+        return value.state["left"].pop(0) if value.state["left"] else _exhausted(m, call)
     return first(m, value, call) or m.unknown(text(call))
 
 
-def _exhausted(call: Call) -> Abstract:
+def _drain(m: Machine, value: Abstract, call: Call) -> None:
+    """Lists what a `while` loop gets that takes items out of an iterator until there are none.
+
+    It is what a `for` loop would run over; the loop goes round once more, to find that nothing is left.
+    """
+    loop = m.loops[-1] if m.loops else None
+    is_lazy = isinstance(value, Object) and "sources" in value.state and "left" not in value.state
+    if loop is None or loop.over != "while" or loop.drains is not None or not (is_lazy or _is_generator(value)):
+        return
+    if is_endless(value) or not _ends(m, loop, call):
+        return
+    items: list[Abstract] = []
+
+    def visit(item: Abstract) -> bool:
+        items.append(item)
+        return False
+
+    with m.loop("", loop.rounds):
+        m.iterate(value, visit, call)
+    loop.drains = loop.round + len(items)
+    if isinstance(value, Sequence):
+        value.items, value.open = items, False
+    elif isinstance(value, Object):
+        value.state["left"] = items
+
+
+def _is_generator(value: Abstract) -> bool:
+    return isinstance(value, Sequence) and value.kind == "generator" and value.consumed is None
+
+
+def _ends(m: Machine, loop: Loop, call: Call) -> bool:
+    """Whether a loop ends where `next` finds nothing: by a handler, or by the value that it gives then."""
+    if len(call.args) < 2:
+        return statements.leads_out(m, "builtins.StopIteration", loop)
+    return isinstance(loop.node, ir.While) and (
+        statements.leaves(loop.node.body) or not isinstance(loop.node.test, ir.Literal)
+    )
+
+
+def _exhausted(m: Machine, call: Call) -> Abstract:
+    if m.loops and m.loops[-1].drains is not None:
+        m.loops[-1].ends()
     if len(call.args) > 1:
         return call.args[1]
     raise Raised(Object("builtins.StopIteration", place(call)), place(call))
