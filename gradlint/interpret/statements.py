@@ -549,7 +549,7 @@ def leaves(block: list[ir.Node]) -> bool:
         if isinstance(part, ir.Return) or (isinstance(part, ir.Jump) and part.kind == "break"):
             return True
         if isinstance(part, ir.If):
-            parts += [*part.body, *part.otherwise]
+            parts += [*part.then, *part.otherwise]
     return False
 
 
