@@ -311,7 +311,16 @@ def run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], boo
     """Runs a generator; each value that it yields goes to `visit` before it goes on.
 
     One that came to its end is used up, which is told; it is run again all the same, for its end may be assumed.
+    What a decorator has put "around" it is handed the run of it.
     """
+    around = generator.state.get("around")
+    if around is None:
+        _run_generator(m, generator, visit, call)
+    else:
+        around(m, lambda inner: _run_generator(m, generator, inner, call), visit)
+
+
+def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call) -> None:
     frame, function = generator.state["frame"], generator.state["function"]
     given = Sequence("generator", [])
     if "given" in generator.state:

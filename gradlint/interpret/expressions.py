@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 import re
@@ -47,11 +48,13 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
     "<<": operator.lshift, ">>": operator.rshift, "**": operator.pow,
 }  # fmt: skip
-_SPECIAL = {
+SPECIAL = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__", "//": "__floordiv__",
     "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__",
 }  # fmt: skip
 _WIDTH = re.compile(r"[0-9]{4}|\*")
+_CONVERSIONS: dict[str, Callable[[object], object]] = {"": lambda value: value, "s": str, "r": repr, "a": ascii}
+_WRITTEN = (str, int, float, bool, type(None))
 _PLAIN = ("number", "bool", "str", "array", "object", "module")
 MOST_PARTS = 200  # of a tuple that is a key, with all that is in it
 MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
@@ -256,7 +259,7 @@ def _is_scalar(value: Abstract) -> bool:
 def _overloaded(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract | None:
     """`__add__` and its like of a class of the program."""
     at = Call(op, [right], {}, node, frame)
-    name = _SPECIAL.get(op)
+    name = SPECIAL.get(op)
     if isinstance(left, Instance) and name:
         method = m.attribute(left, name, at)
         return m.call(method, at) if not isinstance(method, Unknown) else m.unknown(frame.text(node))
@@ -507,6 +510,22 @@ def format_string(m: Machine, node: ir.Format, frame: Frame) -> Abstract:
     for part in parts:
         symbol = symbol.derive(m.symbol(part), frame.text(node))
     return Unknown(symbol, data=True, type="str")
+
+
+@handles(EVALUATE, ir.Formatted)
+def formatted(m: Machine, node: ir.Formatted, frame: Frame) -> Abstract:
+    """`{value!r:spec}`: computed where both are known, and the width is not large."""
+    value = m.evaluate(node.value, frame)
+    spec = m.evaluate(node.spec, frame) if node.spec is not None else Const("")
+    if isinstance(value, Const) and isinstance(spec, Const) and _is_written(value.value, spec.value):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            return Const(format(_CONVERSIONS[node.conversion](value.value), spec.value))
+    key = ("format", node.conversion, m.symbol(spec))
+    return Unknown(m.symbol(value).derive(key, frame.text(node)), data=True, type="str")
+
+
+def _is_written(value: object, spec: str) -> bool:
+    return isinstance(value, _WRITTEN) and is_small(value) and not _WIDTH.search(spec)
 
 
 @handles(EVALUATE, ir.Walrus)

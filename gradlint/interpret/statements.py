@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions, kept, tensors
-from gradlint.interpret.expressions import OPERATIONS, binary, hashable, item, lookup_name
+from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, lookup_name
 from gradlint.interpret.iteration import is_endless
 from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
 from gradlint.interpret.values import (
+    MOST_ITEMS,
     NONE,
     Abstract,
     Call,
@@ -232,6 +234,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
                 and -len(owner.items) <= index.value < len(owner.items)
             ):
                 owner.items[index.value] = value
+            elif isinstance(index, Const) and isinstance(index.value, slice):
+                _set_slice(owner, index.value, value)
             else:
                 owner.open, owner.rest = True, value
         case Tensor():
@@ -256,6 +260,21 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             method = m.attribute(owner, "__setitem__", at)
             if not isinstance(method, Unknown):
                 m.call(method, at)
+
+
+def _set_slice(owner: Sequence, part: slice, value: Abstract) -> None:
+    """`losses[1:] = others`; what of it is not known leaves the list open."""
+    items = list(value.items) if isinstance(value, Sequence) and not value.open else None
+    if part == slice(None):
+        owner.items.clear()
+        owner.open, owner.rest = False, None
+    if items is not None and not owner.open:
+        with contextlib.suppress(ValueError):  # of steps: there have to be as many
+            owner.items[part] = items
+            owner.open = len(owner.items) > MOST_ITEMS
+            del owner.items[MOST_ITEMS:]
+            return
+    owner.open, owner.rest = True, None
 
 
 def _put_away(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
@@ -321,6 +340,10 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         else:
             before.open = True
         return before
+    if isinstance(before, Instance):
+        own = m.session.member_of(before.cls, f"__i{SPECIAL[node.op][2:]}") if node.op in SPECIAL else None
+        if own is not None:
+            return m.invoke(own, [before, value], Call(node.op, [value], {}, node, frame))
     if isinstance(before, Unknown) and before.type == "array" and before.origin is not None and before.origin.storage:
         handler = find_method("numpy.ndarray", "__augment__")
         if handler is not None:
@@ -338,7 +361,7 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
             if isinstance(owner, Mapping) and isinstance(index, Const):
                 owner.items.pop(index.value, None)
             elif isinstance(owner, Sequence):
-                _delete_items(m, owner, index)
+                _delete_items(owner, index)
                 m.note("deleted", frame.text(target))
             elif isinstance(owner, Instance | Object):
                 at = Call("__delitem__", [index], {}, target, frame)
@@ -351,13 +374,12 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
                 owner.attrs.pop(target.name, None)
 
 
-def _delete_items(m: Machine, owner: Sequence, index: Abstract) -> None:
+def _delete_items(owner: Sequence, index: Abstract) -> None:
     """`del losses[:]`, `del losses[0]`; of items that are not known, any can be left."""
     if isinstance(index, Const) and isinstance(index.value, slice):
         del owner.items[index.value]
         if index.value == slice(None):
             owner.open, owner.rest = False, None
-            m.state.setdefault("grown", {}).pop(id(owner), None)
     elif isinstance(index, Const) and isinstance(index.value, int):
         if -len(owner.items) <= index.value < len(owner.items):
             del owner.items[index.value]
@@ -464,6 +486,8 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
         loop.node = node
 
         def visit(entry: Abstract) -> bool:
+            if _is_called(m, entry):
+                m.over_callables.add(loop.number)
             assign(m, node.target, entry, frame)
             signal = _round(m, loop, node, node.body, frame)
             if signal is None or signal is CONTINUE:
@@ -478,6 +502,13 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)
+
+
+def _is_called(m: Machine, entry: Abstract) -> bool:
+    """Whether a loop runs over functions, methods or objects of the program that are called."""
+    if isinstance(entry, Instance):
+        return entry.module is None and m.session.member_of(entry.cls, "__call__") is not None
+    return isinstance(entry, Function | Bound)
 
 
 @handles(EXECUTE, ir.With)

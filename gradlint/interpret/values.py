@@ -134,6 +134,7 @@ class Sequence(Abstract):
     rest: Abstract | None = None
     consumed: Span | None = None  # of a generator: where it was used up
     at: Span | None = None
+    most: int | None = None  # of a bounded deque
 
     def __post_init__(self) -> None:
         if len(self.items) > MOST_ITEMS:

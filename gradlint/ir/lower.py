@@ -171,7 +171,11 @@ class _Lowering:
         return ir.Format(_at(node), self._all(node.values))
 
     def _FormattedValue(self, node: ast.FormattedValue) -> ir.Node:
-        return self.expression(node.value)
+        value = self.expression(node.value)
+        if node.conversion == -1 and node.format_spec is None:
+            return value
+        conversion = "" if node.conversion == -1 else chr(node.conversion)
+        return ir.Formatted(_at(node), value, conversion, self._maybe(node.format_spec))
 
     def _NamedExpr(self, node: ast.NamedExpr) -> ir.Node:
         return ir.Walrus(_at(node), self.expression(node.target), self.expression(node.value))

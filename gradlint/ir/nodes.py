@@ -177,6 +177,15 @@ class Format(Node):
 
 
 @dataclass(eq=False, slots=True)
+class Formatted(Node):
+    """A part of a format that is not written as it is: `{value!r:spec}`."""
+
+    value: Node
+    conversion: str  # "", "r", "s", "a"
+    spec: Node | None
+
+
+@dataclass(eq=False, slots=True)
 class Walrus(Node):
     target: Node
     value: Node

@@ -9,8 +9,8 @@ from gradlint import tape
 from gradlint.dataclass import dataclass
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.registry import function, hears, method
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Tensor, Unknown
 from gradlint.tape import Cut, Kind, Value
 
 if TYPE_CHECKING:
@@ -117,6 +117,23 @@ def has_gradient(m: Machine, value: Value) -> bool:
     return (value.assumed or parameter in m.state.get("older", ())) and parameter not in known.absent
 
 
+def gains_gradient(m: Machine, value: Value) -> None:
+    """A parameter is given a gradient by hand."""
+    has_gradient(m, value)  # as far as the tape is written
+    _fill(m.state["gradients"], {value.parameter} if value.parameter is not None else set())
+
+
+def may_have_gradient(m: Machine, value: Value) -> bool:
+    """Whether `.grad` can be other than None: code out of view may have back-propagated."""
+    return bool(m.state.get("out of view")) or has_gradient(m, value)
+
+
+@hears("unknown call")
+def out_of_view(m: Machine, symbol: Symbol, call: Call) -> None:
+    """Something was called whose code is not seen."""
+    m.state["out of view"] = True
+
+
 def clears(call: Call) -> bool:
     """Whether `zero_grad` leaves no gradient, and not one of zeros."""
     return call.constant(0, "set_to_none", True) is not False
@@ -195,10 +212,24 @@ def grad(m: Machine, call: Call) -> Abstract:
         )  # fmt: skip
         m.emit(event)
         _raise_as_torch_does(m, event)
-    return _gradients(m, wanted, [*made, *inputs], call, create=options["create_graph"])
+    gradients = _gradients(m, wanted, [*made, *inputs], call, create=options["create_graph"])
+    if call.constant(6, "allow_unused") is True and call.get(8, "materialize_grads") is None and not call.open:
+        _leave_out(gradients, wanted, made)
+    return gradients
 
 
-def _gradients(m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool) -> Abstract:
+def _leave_out(gradients: Sequence, wanted: Abstract | None, losses: list[Value]) -> None:
+    """Puts None where nothing known of the losses was computed from an input (`allow_unused=True`)."""
+    values = [value for loss in losses for value in tape.graph(loss)]
+    if not losses or any(value.assumed for value in values):
+        return
+    reached = {id(value.storage) for value in values}
+    for position, asked in enumerate(wanted.items if isinstance(wanted, Sequence) else [wanted]):
+        if isinstance(asked, Tensor) and asked.node.storage is not None and id(asked.node.storage) not in reached:
+            gradients.items[position] = NONE
+
+
+def _gradients(m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool) -> Sequence:
     count = len(wanted.items) if isinstance(wanted, Sequence) else 1
     is_open = (isinstance(wanted, Sequence) and wanted.open) or isinstance(wanted, Unknown)
     parts: list[Abstract] = []

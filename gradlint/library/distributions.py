@@ -128,6 +128,12 @@ _VALUES = (
     "temperature",
     "total_count",
 )
+# Of a location and a scale, what the location alone, or all but the location, says (torch 2.13).
+_OF_LOCATION = {"mean": ("Normal", "Laplace", "MultivariateNormal", "LowRankMultivariateNormal")}
+_OF_SCALE = dict.fromkeys(
+    ("entropy", "variance", "stddev"),
+    ("Normal", "Laplace", "Gumbel", "Cauchy", "StudentT", "MultivariateNormal", "LowRankMultivariateNormal"),
+)
 _SHAPES = ("batch_shape", "event_shape", "support", "arg_constraints", "param_shape")
 _NOT_DIFFERENTIABLE = Effect("sample", differentiable=False)
 
@@ -181,6 +187,18 @@ def held(m: Machine, distribution: Object | Instance, call: Call) -> list[Abstra
     return found + (list(distribution.attrs.values()) if isinstance(distribution, Instance) else [])
 
 
+def _said_by(m: Machine, distribution: Object | Instance, name: str, call: Call) -> list[Abstract]:
+    """The parameters that a method or attribute is computed from."""
+    base = _base(distribution) if _kind(distribution) == "Independent" else None
+    if isinstance(base, Object):
+        return _said_by(m, base, name, call)
+    if isinstance(distribution, Object) and _kind(distribution) in _OF_LOCATION.get(name, ()):
+        return [distribution.state["loc"]]
+    if isinstance(distribution, Object) and _kind(distribution) in _OF_SCALE.get(name, ()):
+        return [value for key, value in distribution.state.items() if key != "loc"]
+    return held(m, distribution, call)
+
+
 def _apply(
     m: Machine,
     distribution: Object | Instance,
@@ -191,7 +209,7 @@ def _apply(
 ) -> Abstract:
     """A tensor computed from the parameters and these arguments."""
     op = f"{_PREFIX}{_kind(distribution)}.{name}"
-    made = tensors.apply(m, op, [*held(m, distribution, call), *args], call.node, call.frame, effect)
+    made = tensors.apply(m, op, [*_said_by(m, distribution, name, call), *args], call.node, call.frame, effect)
     made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL, DType.UNKNOWN) else made.node.dtype
     return made if made.node.inputs else tensors.batch(m, op, call.node, call.frame, dtype=made.node.dtype)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions
-from gradlint.interpret.machine import GradState
+from gradlint.interpret.machine import GradState, Visit
 from gradlint.interpret.registry import alias, canonical, function, hears, method
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Builtin, Call, Class, Const, Function, Lib, Object
 
@@ -46,17 +48,41 @@ def mode(m: Machine, call: Call) -> Abstract:
 
 
 def decorated(m: Machine, made: Object, wrapped: Abstract) -> Abstract:
-    """A function under the mode; each call of it enters the mode anew."""
+    """A function under the mode; each call of it enters the mode anew, and so does a generator that goes on."""
+    function = wrapped
+    while isinstance(function, Builtin) and function.wraps is not None:
+        function = function.wraps
 
     def run(machine: Machine, call: Call) -> Abstract:
         before = machine.grad
         _enter(machine, made)
         try:
-            return machine.call(wrapped, call)
+            result = machine.call(wrapped, call)
         finally:
             machine.restore_grad_mode(before, made.at)
+        if isinstance(result, Object) and result.cls == "builtins.generator" and result.state["function"] is function:
+            result.state.setdefault("around", partial(_go_on, made))
+        return result
 
     return Builtin(made.cls, run, wraps=wrapped)
+
+
+def _go_on(made: Object, m: Machine, run: Callable[[Visit], None], visit: Visit) -> None:
+    """Runs a generator under the mode, which torch leaves where it yields."""
+    before = m.grad
+
+    def outside(value: Abstract) -> bool:
+        m.restore_grad_mode(before, made.at)
+        try:
+            return visit(value)
+        finally:
+            _enter(m, made)
+
+    _enter(m, made)
+    try:
+        run(outside)
+    finally:
+        m.restore_grad_mode(before, made.at)
 
 
 @method(MODES, "__call__")

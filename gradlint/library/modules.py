@@ -29,7 +29,7 @@ from gradlint.library import losses
 from gradlint.library.autograd import clears
 from gradlint.library.devices import place
 from gradlint.library.effects import LayerEffect, layer
-from gradlint.library.ops import dtype_of, set_requires_grad
+from gradlint.library.ops import INDICES, dtype_of, set_requires_grad
 from gradlint.tape import DType, Kind
 
 if TYPE_CHECKING:
@@ -715,7 +715,7 @@ def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own
     made.node.flags |= _flags(module, effect)
     losses.computed(m, cls, made.node, call.frame.text(call.node))
     if not effect.outputs:
-        return made
+        return _with_indices(m, module, cls, made, call)
     first = tensors.part(m, made, 0, call.node, call.frame)
     if any(saved.role == "result" for saved in made.node.saves):
         made.node.saves = tuple(saved for saved in made.node.saves if saved.role != "result")
@@ -731,6 +731,15 @@ def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own
         built.append(Sequence("tuple", list(outputs)) if isinstance(named, tuple) else outputs[0])
         position += len(names)
     return Sequence("tuple", built)
+
+
+def _with_indices(m: Machine, module: Instance | Object, cls: str, made: Tensor, call: Call) -> Abstract:
+    """What a layer gives, or two where it was made with `return_indices=True`: indices have no gradient."""
+    asked = module.state.get("arguments", {}).get("return_indices")
+    if not (isinstance(asked, Const) and asked.value is True):
+        return made
+    indices = tensors.apply(m, f"{cls}.indices", call.args, call.node, call.frame, INDICES)
+    return Sequence("tuple", [made, indices])
 
 
 _ACTIVATIONS = {"Softmax": "softmax", "Sigmoid": "sigmoid", "LogSoftmax": "log_softmax"}

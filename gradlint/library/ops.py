@@ -25,7 +25,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library import losses
-from gradlint.library.autograd import last_backward
+from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
 from gradlint.library.devices import goes_to, note_device, place
 from gradlint.library.effects import Effect, lookup
 from gradlint.tape import Cut, DType, Kind
@@ -155,13 +155,13 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
         return lookup(plain, "dim") or effect
     if plain in ("max", "min") and len(args) > 1:
         return lookup(plain, "other") or effect
+    if call.constant(None, "return_indices") is True:
+        return lookup(plain, "indices") or effect
     mode = call.constant(None, "rounding_mode")
     if plain.removesuffix("_") in ("div", "divide", "true_divide") and isinstance(mode, str):
         return lookup(plain, mode) or effect
     if len(args) > 1 and _is_number(args, 1):
         return lookup(plain, "scalar") or effect
-    if call.constant(None, "return_indices") is True:
-        return lookup(plain, "indices") or effect
     return effect
 
 
@@ -190,7 +190,7 @@ def _outputs(m: Machine, name: str, args: list[Abstract], call: Call, effect: Ef
             made.append(tensors.part(m, whole, position, call.node, call.frame))
         else:
             indices = tensors.apply(
-                m, f"{name}.indices", args, call.node, call.frame, _INDICES, kwargs=call.kwargs, method=is_method
+                m, f"{name}.indices", args, call.node, call.frame, INDICES, kwargs=call.kwargs, method=is_method
             )
             made.append(indices)
     names = ("values", "indices")
@@ -200,7 +200,7 @@ def _outputs(m: Machine, name: str, args: list[Abstract], call: Call, effect: Ef
 
 
 _MOST_PARTS = 8
-_INDICES = Effect("indices", differentiable=False, dtype=DType.INTEGER)
+INDICES = Effect("indices", differentiable=False, dtype=DType.INTEGER)
 
 
 def _several(
@@ -562,6 +562,9 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
     holdings.reads_gradient(m, tensor, at)
     last = last_backward(m)
+    if not may_have_gradient(m, tensor.node):
+        tensor.grad = None
+        return NONE
     if tensor.grad is None or _is_of_another(tensor.grad, last):
         made = _gradient(m, tensor, last, at)
         made.node.name = f"{tensor.node.title}.grad"
@@ -604,6 +607,8 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     else:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="gradient-set", value=tensor.node))
         tensor.grad = call.args[0]
+    if not (isinstance(call.args[0], Const) and call.args[0].value is None):
+        gains_gradient(m, tensor.node)
     return NONE
 
 

@@ -91,6 +91,8 @@ def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call
     if isinstance(params, Mapping):
         inner = params.items.get("params")
         m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
+        if isinstance(inner, Sequence) and inner.kind == "generator":  # `param_group["params"] = list(params)`
+            inner = params.items["params"] = Sequence("list", list(m.items(inner, call)), inner.open, inner.rest)
         return _collect(m, inner, found, call, depth + 1) if inner is not None else False
     if isinstance(params, Unknown):
         from gradlint.library.modules import unknown_parameters
@@ -272,13 +274,14 @@ def regrouped(m: Machine) -> None:
 
 
 def _group(m: Machine, optimizer: Abstract, handle: tape.Optimizer, span: tuple[int, int]) -> Mapping:
-    held: list[Abstract] = [_tensor(m, value) for value in handle.parameters[slice(*span)]]
+    held: list[Abstract] = [tensor_of(m, value) for value in handle.parameters[slice(*span)]]
     group = Mapping({"params": Sequence("list", held, not handle.complete)}, open=True)
     group.symbol = m.symbol(optimizer).derive(("group", span[0]), "param_group")
     return group
 
 
-def _tensor(m: Machine, value: Value) -> Tensor:
+def tensor_of(m: Machine, value: Value) -> Tensor:
+    """The tensor of the program behind a value that an optimizer holds."""
     known = m.state.setdefault("tensors-of", {}).get(id(value))
     return known if isinstance(known, Tensor) else Tensor(value)
 

@@ -24,9 +24,13 @@ def sequence(m: Machine, call: Call, name: str) -> Abstract:
 
 @function("collections.deque")
 def deque(m: Machine, call: Call) -> Abstract:
-    """`deque(x, maxlen)`: with a bound it forgets, so that it is open."""
-    made = listed(m, call.args[0], call, "deque") if call.args else Sequence("deque", [], at=place(call))
-    made.open = made.open or False
+    """`deque(x, maxlen)`: with a bound it forgets what came first."""
+    source = call.get(0, "iterable")
+    made = Sequence("deque", [], at=place(call)) if source is None else listed(m, source, call, "deque")
+    most = call.constant(1, "maxlen")
+    if isinstance(most, int) and most >= 0:
+        made.most = most
+        made.items = made.items[max(0, len(made.items) - most) :]
     return made
 
 

@@ -59,7 +59,7 @@ def nullcontext(m: Machine, call: Call) -> Abstract:
     return Object("contextlib.nullcontext", place(call), {"entered": call.get(0, "enter_result") or NONE})
 
 
-@method("contextlib.nullcontext", "__enter__")
+@method(("contextlib.nullcontext", "contextlib.closing"), "__enter__")
 def enter_nothing(m: Machine, receiver: Object, call: Call) -> Abstract:
     """Gives what the context was made with."""
     found = receiver.state["entered"]
@@ -67,10 +67,25 @@ def enter_nothing(m: Machine, receiver: Object, call: Call) -> Abstract:
     return found
 
 
-@function("contextlib.closing", "contextlib.aclosing")
-def closing(m: Machine, call: Call) -> Abstract:
-    """`closing(x)`: a context that gives `x`."""
+@function("contextlib.aclosing")
+def closing_later(m: Machine, call: Call) -> Abstract:
+    """`aclosing(x)`: a context that gives `x`."""
     return Object("contextlib.nullcontext", place(call), {"entered": argument(m, call)})
+
+
+@function("contextlib.closing")
+def closing(m: Machine, call: Call) -> Abstract:
+    """`closing(x)`: a context that gives `x`, and closes it."""
+    return Object("contextlib.closing", place(call), {"entered": argument(m, call)})
+
+
+@method("contextlib.closing", "__exit__")
+def close(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """Calls `x.close()`."""
+    method = m.attribute(receiver.state["entered"], "close", call)
+    if not isinstance(method, Unknown):
+        m.invoke(method, [], call)
+    return NONE
 
 
 @function("contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir")

@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Tensor, Unknown
+from gradlint.library.optimizers import tensor_of
 from gradlint.library.python.results import argument, place, text
 from gradlint.tape import Kind
 
@@ -24,7 +25,7 @@ def shallow(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     match value:
         case Sequence():
-            return Sequence(value.kind, list(value.items), value.open, value.rest, at=place(call))
+            return Sequence(value.kind, list(value.items), value.open, value.rest, at=place(call), most=value.most)
         case Mapping():
             return Mapping(dict(value.items), value.open, value.factory, place(call), value.symbol)
         case Instance():
@@ -59,7 +60,7 @@ class Copier:
             case Unknown():
                 return self._keep(value, self._unknown(value))
             case Sequence():
-                made = self._keep(value, Sequence(value.kind, [], value.open, at=place(self.call)))
+                made = self._keep(value, Sequence(value.kind, [], value.open, at=place(self.call), most=value.most))
                 made.items.extend(self.copy(item) for item in value.items)
                 made.rest = None if value.rest is None else self.copy(value.rest)
                 return made
@@ -136,6 +137,22 @@ class Copier:
         made.attrs.update({name: self.copy(item) for name, item in value.attrs.items()})
         return made
 
+    def _optimizer(self, handle: tape.Optimizer) -> tape.Optimizer:
+        """It holds copies of what the first one holds."""
+        known = self.done.get(id(handle))
+        if known is not None:
+            assert isinstance(known[1], tape.Optimizer)
+            return known[1]
+        made = self._keep(handle, tape.Optimizer(handle.name, handle.cls, place(self.call), complete=handle.complete))
+        groups: dict[int, list[int]] = self.m.state.setdefault("groups", {})
+        groups[id(made.parameters)] = list(groups.get(id(handle.parameters), ()))
+        for value in handle.parameters:
+            copied = self.copy(tensor_of(self.m, value))
+            assert isinstance(copied, Tensor)
+            made.parameters.append(copied.node)
+            self.m.state["tensors-of"][id(copied.node)] = copied
+        return made
+
     def _root(self, module: tape.Module | None) -> tape.Module | None:
         """The module of a copied object; the outermost one takes its name from where it is assigned."""
         outermost = not any(isinstance(made, tape.Module) for _, made in self.done.values())
@@ -150,6 +167,8 @@ class Copier:
             return item if isinstance(item, Const) else self.copy(item)
         if isinstance(item, tape.Module):
             return self._module(item)
+        if isinstance(item, tape.Optimizer):
+            return self._optimizer(item)
         if isinstance(item, tape.Parameter):
             known = self.done.get(id(item))
             made = tape.Parameter(item.name, self._module(item.module), item.at)

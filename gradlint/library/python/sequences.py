@@ -41,9 +41,16 @@ def append(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     for value in call.args[:1]:
         if not kept_before(m, receiver, value):
             receiver.items.append(value)
+            _forget(receiver)
         m.appended[id(receiver)] = place(call)
         noted(m, call, value)
     return NONE
+
+
+def _forget(deque: Sequence, *, at_end: bool = False) -> None:
+    """Takes what is too much for a bounded deque from its other end."""
+    excess = 0 if deque.most is None else max(0, len(deque.items) - deque.most)
+    del deque.items[len(deque.items) - excess if at_end else 0 : None if at_end else excess]
 
 
 @method("deque", "appendleft")
@@ -51,6 +58,7 @@ def append_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.appendleft(item)`."""
     for value in call.args[:1]:
         receiver.items.insert(0, value)
+        _forget(receiver, at_end=True)
         noted(m, call, value)
     return NONE
 
@@ -62,6 +70,7 @@ def extend(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     for source in call.args:
         more = listed(m, source, call)
         receiver.extend(item for item in more.items if not kept_before(m, receiver, item))
+        _forget(receiver)
         if more.open:
             receiver.open, receiver.rest = True, receiver.rest or more.rest
         m.appended[id(receiver)] = place(call)
@@ -76,6 +85,7 @@ def extend_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
         more = listed(m, source, call)
         receiver.items[:0] = reversed(more.items)
         receiver.open, receiver.rest = receiver.open or more.open, receiver.rest or more.rest
+        _forget(receiver, at_end=True)
         noted(m, call, more)
     return NONE
 
@@ -128,7 +138,6 @@ def clear(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.clear()`."""
     receiver.items.clear()
     receiver.open, receiver.rest = False, None
-    m.state.setdefault("grown", {}).pop(id(receiver), None)
     noted(m, call, receiver)
     return NONE
 
@@ -160,7 +169,9 @@ def sort(m: Machine, receiver: Sequence, call: Call) -> Abstract:
 @method(("list", "set", "deque"), "copy")
 def copy(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.copy()`."""
-    return listed(m, receiver, call, receiver.kind)
+    made = listed(m, receiver, call, receiver.kind)
+    made.most = receiver.most
+    return made
 
 
 @method(("list", "tuple", "deque"), "index", "count")
