@@ -486,8 +486,6 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
         loop.node = node
 
         def visit(entry: Abstract) -> bool:
-            if _is_called(m, entry):
-                m.over_callables.add(loop.number)
             assign(m, node.target, entry, frame)
             signal = _round(m, loop, node, node.body, frame)
             if signal is None or signal is CONTINUE:
@@ -502,13 +500,6 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)
-
-
-def _is_called(m: Machine, entry: Abstract) -> bool:
-    """Whether a loop runs over functions, methods or objects of the program that are called."""
-    if isinstance(entry, Instance):
-        return entry.module is None and m.session.member_of(entry.cls, "__call__") is not None
-    return isinstance(entry, Function | Bound)
 
 
 @handles(EXECUTE, ir.With)
