@@ -12,6 +12,7 @@ import torch
 
 from gradlint import tape
 from gradlint.analysis import tapes_of
+from gradlint.library.devices import NEEDS_CUDA
 from gradlint.tape import Cut, Tape, Value
 
 SETUP = """
@@ -199,6 +200,14 @@ def test_a_discrete_distribution_refuses_rsample_as_torch_does(tmp_path: Path) -
         torch.distributions.Categorical(logits=torch.zeros(2)).rsample()
     one = only(tmp_path, f"{SETUP}D.Categorical(logits=model(x)).rsample()\nmodel(x).sum().backward()\n")
     assert not list(one.backwards())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
+@pytest.mark.parametrize("name", sorted(NEEDS_CUDA))
+def test_what_needs_cuda_raises_without(name: str) -> None:
+    needed = getattr(torch.cuda, name.rpartition(".")[2])
+    with pytest.raises((AssertionError, AttributeError, RuntimeError)):
+        needed(*([0] if name.endswith("set_device") else []))
 
 
 def test_a_write_to_an_array_is_a_write_to_its_tensor_that_autograd_does_not_see(tmp_path: Path) -> None:

@@ -91,6 +91,10 @@ def test_a_test_that_runs_without_cuda_may_not_name_it(test: str, tmp_path: path
     assert _told(test, tmp_path) == ["GL409"]
 
 
+def test_what_needs_cuda_in_other_ways_may_name_it(tmp_path: pathlib.Path) -> None:
+    assert _told("def test_step():\n    torch.cuda.synchronize()\n" + STEP, tmp_path) == []
+
+
 def test_an_autocast_that_the_caller_enables_is_left_to_the_caller_in_every_round(tmp_path: pathlib.Path) -> None:
     assert _told(CALLED, tmp_path, before="") == []
 

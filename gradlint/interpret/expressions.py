@@ -445,6 +445,12 @@ def hashable(value: Abstract) -> object | None:
     return value if not isinstance(value, Tensor) else None
 
 
+def key_of(m: Machine, index: Abstract) -> object:
+    """Where a dict keeps what is put under `index`: one that is not known is the same key as long as it is the same."""
+    key = hashable(index)
+    return ("unknown", m.symbol(index)) if key is None else key
+
+
 def _leaves(value: Abstract) -> Iterator[Abstract]:
     """What stands in a tuple and in the tuples in it."""
     yield value
@@ -695,7 +701,7 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
     if key is None and ("unknown", m.symbol(index)) not in target.items and target.items and not target.open:
         return _chosen(m, target, index)
     if target.factory is not None:
-        kept = key if key is not None else ("unknown", m.symbol(index))
+        kept = key_of(m, index)
         if kept not in target.items:
             target.items[kept] = m.call(target.factory, Call("factory", [], {}, node, frame))
         return target.items[kept]

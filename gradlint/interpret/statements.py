@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions, kept, tensors
-from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, lookup_name
+from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import is_endless
 from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
@@ -358,8 +358,8 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
             frame.locals.pop(target.id, None)
         elif isinstance(target, ir.Subscript):
             owner, index = m.evaluate(target.target, frame), m.evaluate(target.index, frame)
-            if isinstance(owner, Mapping) and isinstance(index, Const):
-                owner.items.pop(index.value, None)
+            if isinstance(owner, Mapping):
+                owner.items.pop(key_of(m, index), None)
             elif isinstance(owner, Sequence):
                 _delete_items(owner, index)
                 m.note("deleted", frame.text(target))

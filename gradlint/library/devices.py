@@ -7,6 +7,8 @@ the type `unknown`; asking for its type is asking what it was made of, so that `
 Each place that puts something on a device (`.to(device)`, `.cuda()`, `device=`) is a fact `placed`, written when the
 path has been run and all that was decided on it is known. Its `detail` has the types that the device can have there:
 `cpu`, or `cpu cuda mps` for a command-line argument, or `unknown`.
+
+Each call of what raises without CUDA, such as `torch.cuda.synchronize()`, is a fact `needs-cuda`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,15 @@ DEVICE = "torch.device"
 TYPES = ("cpu", "cuda", "mps", "xpu")
 _USUAL = ("cpu", "cuda", "mps")
 _ACCELERATORS = ("cuda", "mps", "xpu")
+NEEDS_CUDA = frozenset(
+    f"torch.cuda.{name}"
+    for name in (
+        "Stream", "cudart", "current_blas_handle", "current_device", "current_stream", "default_stream",
+        "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
+        "init", "ipc_collect", "mem_get_info", "reset_accumulated_memory_stats",
+        "reset_peak_memory_stats", "set_device", "synchronize",
+    )
+)  # fmt: skip
 _Stack = tuple[Span, ...]
 
 
@@ -118,6 +129,8 @@ def _method(call: Call) -> str:
 def made_on_device(m: Machine, call: Call) -> Abstract | None:
     """`torch.zeros(3, device="cuda")`."""
     note_device(m, call)
+    if call.name in NEEDS_CUDA:
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="needs-cuda", text=call.frame.text(call.node)))
     return None
 
 

@@ -14,7 +14,7 @@ from gradlint.finding import Related, Span
 from gradlint.tape import Decision, Event, Fact, Tape
 from gradlint_rules.accounts import Key, key
 
-AMP, PLACED = "amp", "placed"
+AMP, PLACED, NEEDS_CUDA = "amp", "placed", "needs-cuda"
 CUDA, UNKNOWN = "cuda", "unknown"
 _ABOUT_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 _ABOUT_DEVICES = re.compile(r"cuda|gpu|device|mps|xpu|accelerator|\bcpu", re.IGNORECASE)
@@ -61,7 +61,7 @@ class Choices:
     def without_cuda(self, tape: Tape) -> Fact | None:
         """A place where this path puts something on a device other than CUDA, or on one that can be another."""
         chosen = [fact for fact in placed(tape) if key(fact) in self.places]
-        if any(fact.detail == CUDA for fact in chosen) or _is_said_to_be_cuda(tape, chosen):
+        if any(fact.detail == CUDA for fact in chosen) or _is_said_to_be_cuda(tape, chosen) or _needs_cuda(tape):
             return None
         return next((fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None)
 
@@ -69,6 +69,11 @@ class Choices:
 def placed(tape: Tape) -> list[Fact]:
     """What a path puts on devices."""
     return [event for event in tape.events if isinstance(event, Fact) and event.what == PLACED]
+
+
+def _needs_cuda(tape: Tape) -> bool:
+    """Whether this path does what raises without CUDA, whatever the device: `torch.cuda.synchronize()`."""
+    return any(isinstance(event, Fact) and event.what == NEEDS_CUDA for event in tape.events)
 
 
 def _is_said_to_be_cuda(tape: Tape, chosen: Sequence[Fact]) -> bool:

@@ -52,7 +52,8 @@ class Accumulation:
         """Whether the first update holds one micro-batch, of the first round, and the next holds several."""
         if len(self.windows) < 2 or self.sizes[1] < 2 or self.windows[0].rounds(self.depth) != [0]:
             return False
-        return self.filled(self.windows[0].update) == 1
+        first = self.windows[0].update
+        return self.filled(first) == 1 and all(_round(sink, self.loop) is not None for sink in first.fresh)
 
     def filled(self, update: Update) -> int:
         """How many gradients of this loss an update used, those of other loops too."""

@@ -181,6 +181,18 @@ def callable_(m: Machine, call: Call) -> Abstract:
     return conditions.boolean(m, Test(m.symbol(value), "callable"), text(call))
 
 
+@function("inspect.isfunction", "inspect.ismethod", "inspect.isclass")
+def is_of_kind(m: Machine, call: Call) -> Abstract:
+    """`inspect.isfunction(x)`: of what the program defines it is known; a function of a library can be built in."""
+    value = argument(m, call)
+    kind = {"inspect.isfunction": Function, "inspect.ismethod": Bound, "inspect.isclass": Class}[call.name]
+    if isinstance(value, kind):
+        return TRUE
+    if isinstance(value, Unknown | Lib | Builtin | Object):
+        return conditions.boolean(m, Test(m.symbol(value), call.name), text(call))
+    return FALSE
+
+
 @function("builtins.vars")
 def vars_(m: Machine, call: Call) -> Abstract:
     """`vars(x)`: the attributes themselves, so that writing to them writes to the object."""

@@ -73,12 +73,12 @@ def get(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "pop")
 def pop(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.pop(key, default)`."""
-    from gradlint.interpret.expressions import hashable
+    from gradlint.interpret.expressions import key_of
 
     if not call.args:
         return NONE
     found = lookup(m, receiver, call.args[0], call.get(1, "default") or m.unknown(text(call)), call)
-    receiver.items.pop(hashable(call.args[0]), None)
+    receiver.items.pop(key_of(m, call.args[0]), None)
     noted(m, call, found)
     return found
 
@@ -97,13 +97,11 @@ def pop_item(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "setdefault")
 def set_default(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.setdefault(key, value)`."""
-    from gradlint.interpret.expressions import hashable
+    from gradlint.interpret.expressions import key_of
 
     if not call.args:
         return NONE
-    key, value = hashable(call.args[0]), call.get(1, "default") or NONE
-    if key is None:
-        key = ("unknown", m.symbol(call.args[0]))
+    key, value = key_of(m, call.args[0]), call.get(1, "default") or NONE
     if key not in receiver.items:
         receiver.items[key] = value
         noted(m, call, value)
