@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 8  # written numbers up to this one are run to
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_ORDERS = frozenset(["<", "<=", ">", ">="])
 _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b,
@@ -167,6 +168,8 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
     left, right = _number(m, left), _number(m, right)
     if isinstance(left, Const) and isinstance(right, Const):
         _count(m, op, left, right, text)
+        if op in _ORDERS and (_is_short_of(m, left, right) or _is_short_of(m, right, left)):
+            return _answered_later(m, op, left, right, text)
         try:
             return TRUE if _COUNTS[op](left.value, right.value) else FALSE
         except TypeError:
@@ -190,6 +193,35 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
     if relation in ("<", ">") and m.symbol(left) is m.symbol(right) and not _is_elementwise(left):
         return FALSE  # epoch = start; epoch > start
     return boolean(m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text)
+
+
+def grows(m: Machine, owner: Abstract, size: Const) -> Const:
+    """The length of something, which is known to grow where it was shorter when it was last asked for, in a loop."""
+    sizes: dict[int, tuple[Abstract, int]] = m.state.setdefault("sizes", {})
+    _, before = sizes.setdefault(id(owner), (owner, size.value))
+    if m.loops and before < size.value:
+        sizes[id(owner)] = (owner, size.value)
+        m.state.setdefault("growing", {})[id(size)] = size
+    return size
+
+
+def _is_short_of(m: Machine, size: Const, number: Const) -> bool:
+    """Whether it is the length of what grows in a loop of which a few rounds are run, and the rest would come further.
+
+    `if len(memory) >= 128: learn()`
+    """
+    if id(size) not in m.state.get("growing", ()) or type(number.value) not in (int, float):
+        return False
+    is_far = size.value <= number.value > MOST_COUNTED
+    return is_far and any(loop.number not in m.state.get("in full", ()) for loop in m.loops)
+
+
+def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -> Abstract:
+    """A question about a length that grows: other rounds would answer otherwise, as if the number were not known."""
+    if id(left) in m.state["growing"]:
+        left, right, op = right, left, _TURNED[op]
+    subject = m.session.constant_symbol(left.value).derive("reached", repr(left.value))
+    return boolean(m, Test(subject, op, right.value), text)
 
 
 def _is_hashable(value: object) -> bool:

@@ -80,6 +80,12 @@ def is_counted(m: Machine) -> bool:
     return m.session.listed == m.session.batches
 
 
+def _is_in_full(m: Machine) -> None:
+    """Notes that the innermost loop is run in all of its rounds."""
+    if m.loops:
+        m.state.setdefault("in full", set()).add(m.loops[-1].number)
+
+
 @handles(ITERATE, Sequence)
 def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> None:
     if sequence.kind == "generator":
@@ -88,6 +94,8 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
             return
         sequence.consumed = call.frame.span(call.node)
     most = MOST_SHOWN if is_counted(m) else MAX_ITEMS
+    if not sequence.open and len(sequence.items) <= most:
+        _is_in_full(m)
     for position, item in enumerate(list(sequence.items)):
         if position >= most and not _is_each_meant(item, position):
             break
@@ -147,6 +155,8 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) or is_counted(m) else most
             last = known[-1] if m.session.is_like(length, length) else known[most - 1]
             known = [*known[: most - 1], last]  # type: ignore[assignment]
+        else:
+            _is_in_full(m)
         for number in known:
             if visit(Const(number)):
                 return

@@ -73,13 +73,14 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact, Tape
-from gradlint_rules.order import calls_of
+from gradlint_rules.order import called_name, calls_of
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 FACT = "context-not-entered"
 _NOT_CALLED = "not-called"
+_WITHOUT_GRADIENT = frozenset(["no_grad", "inference_mode"])
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -112,15 +113,32 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     statement = source.statement(node)
     if not isinstance(statement, ast.Expr) or statement.value is not node:
         raise NoFixError("no statement of its own")
-    block = source.block(statement)
+    covered = _covered(node, source.block(statement), statement)
+    wrapped = source.wrap(covered, f"with {source.text(node)}:")
+    return unsafe("Enter it for what follows", (source.remove(statement), wrapped))
+
+
+def _covered(context: ast.Call, block: Sequence[ast.stmt], statement: ast.stmt) -> list[ast.stmt]:
+    """What is meant to run in a context that stands alone: all that follows, up to the training step.
+
+    Without gradient it is the next statement alone, where a backward follows: the targets, and not the loss.
+    """
+    following = block[block.index(statement) + 1 :]
+    is_off = called_name(context) in _WITHOUT_GRADIENT
+    loss = next((call.func for other in following for call in calls_of(other, "backward")), None) if is_off else None
     covered: list[ast.stmt] = []
-    for other in block[block.index(statement) + 1 :]:
+    for other in following:
         if any(True for _ in calls_of(other, "backward", "zero_grad", "step")):
             break
-        if covered and isinstance(other, ast.Return):
+        if covered and (loss is not None or isinstance(other, ast.Return)):
             break  # what is given back may be the loss
         covered.append(other)
     if not covered:
         raise NoFixError("nothing is left to cover")
-    wrapped = source.wrap(covered, f"with {source.text(node)}:")
-    return unsafe("Enter it for what follows", (source.remove(statement), wrapped))
+    if isinstance(loss, ast.Attribute) and _named(loss.value, ast.Load) & _named(covered[0], ast.Store):
+        raise NoFixError("the loss is computed right below")
+    return covered
+
+
+def _named(node: ast.AST, use: type[ast.expr_context]) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, use)}

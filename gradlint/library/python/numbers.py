@@ -186,7 +186,7 @@ def length(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     known = _known_length(value)
     if known is not None:
-        return Const(known)
+        return conditions.grows(m, value, Const(known)) if isinstance(value, Sequence) else Const(known)
     if defines(value, "__len__"):
         return m.invoke(m.attribute(value, "__len__", call), [], call)
     symbol = m.symbol(value)
