@@ -7,7 +7,8 @@ import pathlib
 import textwrap
 from typing import Any
 
-from traced import plain
+import pytest
+from traced import plain, trace
 
 # Two forks of a process that has torch, each with the environment that torchrun gives a rank.
 LAUNCH = """
@@ -141,3 +142,51 @@ def test_ranks_that_agree_have_nothing_explained(tmp_path: pathlib.Path) -> None
     )
     assert (codes, report["explained"], report["findings"], report["ended"]) == ([0, 0], [], [], "")
     assert not [line for line in report["unseen"] if "failed" in line or "rank" in line]
+
+
+SHARDED = """
+import os, sys
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meet"), rank=0, world_size=1)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        h = self.encoder(x)
+        if sys.argv[2] == "cut":
+            h = h.detach()  # cut
+        return self.head(h.relu())
+
+model = Net()
+if sys.argv[1] == "fully_shard":
+    fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
+else:
+    model = FullyShardedDataParallel(model, use_orig_params=True, device_id=torch.device("cpu"))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(6, 8, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("way", ["fully_shard", "wrapper"])
+def test_a_cut_before_sharded_parameters_is_told(tmp_path: pathlib.Path, way: str) -> None:
+    (tmp_path / "train.py").write_text(SHARDED)
+    options = ("--fail-on", "never", "--output-format", "json", "--output-file", "report.json")
+    for cuts in ("cut", "whole"):
+        ran = trace(tmp_path, *options, "train.py", way, cuts)
+        assert ran.code == 0, ran.err
+        (tmp_path / "meet").unlink(missing_ok=True)
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert [(each["code"], each["location"]["row"]) for each in report["findings"]] == (
+            [("GL106", SHARDED[: SHARDED.index("# cut")].count("\n") + 1)] if cuts == "cut" else []
+        )

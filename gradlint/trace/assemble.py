@@ -214,6 +214,7 @@ class Assembler:
         if op.cut_place:
             made.cut_at, made.cut_stack = switched_at(op.cut_place), stack(op.cut_place)
         made.number = op.number if isinstance(op.number, (int, float)) else None
+        made.flags |= op.flags & {"unseen"}
         if "grad" in op.flags:
             made.flags |= {"gradient"}
             made.parameter = None if op.gradient_of is None else self.parameter(op.gradient_of)
@@ -533,12 +534,16 @@ def _fill_unseen(session: Session) -> None:
             held = [each for index, each in enumerate(stepper.held) if index not in starved]
             found = tuple(session.leaf(each) for each in held if each not in session.given)
             for sink, op in pending if found or not held else ():
-                op.kind, op.inputs = tape.Kind.OPERATION, found
+                _fill(op, found)
                 reached[_line(sink)] = found
             pending = []
     for sink, op in pending:
         if _line(sink) in reached:
-            op.kind, op.inputs = tape.Kind.OPERATION, reached[_line(sink)]
+            _fill(op, reached[_line(sink)])
+
+
+def _fill(op: Op, reached: tuple[Op, ...]) -> None:
+    op.kind, op.inputs, op.flags = tape.Kind.OPERATION, reached, op.flags | {"unseen"}
 
 
 def _graph(losses: Iterable[Op]) -> list[Op]:

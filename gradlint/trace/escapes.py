@@ -1,12 +1,13 @@
 """Numbers and arrays that left torch and come back: what a new tensor is made from, as far as can be told.
 
-A Python number has no identity. One that equals a number that left torch a moment ago is linked to it, and so is one
-that the source of the function that took the other out computes from it; constants of the source are not.
+A Python number that is handed on as it came out is the very object. One that equals a number that left torch a moment
+ago is linked to it, too, and so is one that the source of the function that took the other out computes from it;
+constants of the source are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
@@ -17,6 +18,12 @@ from gradlint.trace.records import Op
 
 _COMMON = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 _MOST = 8
+
+
+def handed_on(memory: Memory, things: Iterable[Any]) -> tuple[Op, ...]:
+    """The records of the numbers among `things` that are the very objects that left torch."""
+    numbers = {id(thing) for thing in things if isinstance(thing, float)} if memory.escapes else ()
+    return tuple(op for value, op in memory.escapes if id(value) in numbers) if numbers else ()
 
 
 def linked(memory: Memory, things: Sequence[Any], place: Place) -> tuple[Op, ...]:
@@ -44,14 +51,17 @@ def _origins(memory: Memory, thing: Any, place: Place) -> Iterator[Op]:
     if known is not None:
         yield known
         return
-    if isinstance(thing, float) and (thing in _COMMON or thing != thing or _is_written(thing, place)):
+    same = handed_on(memory, [thing])
+    if not same and isinstance(thing, float) and (thing != thing or _is_written(thing, place)):
         return
-    equal = (
-        [op for value, op in memory.escapes if isinstance(value, float) and value == thing]
-        if isinstance(thing, float)
-        else []
-    )
-    yield from equal or _same_function(memory, place)
+    yield from same or _equal(memory, thing) or _same_function(memory, place)
+
+
+def _equal(memory: Memory, thing: Any) -> list[Op]:
+    """What left torch as an equal number, where it is not one that comes up everywhere."""
+    if not isinstance(thing, float) or thing in _COMMON:
+        return []
+    return [op for value, op in memory.escapes if isinstance(value, float) and value == thing]
 
 
 def _is_written(number: float, place: Place) -> bool:

@@ -7,7 +7,7 @@ was written behind autograd's back, never on the way of a healthy step.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -178,12 +178,29 @@ def overwritten_unseen(session: Session, note: Note, losses: list[torch.Tensor])
         return
     ops = _by_sequence(note.facts["ops"])
     with session.paused():
-        for node in nodes(losses):
-            for attribute in _attributes(node):
-                for tensor in _saved(node, attribute):
-                    op = _maker(ops, node) if storage_key(tensor) in unseen else None
-                    if op is not None and op.kind is Kind.OPERATION:
-                        _mark(session, op, attribute, tensor)
+        found = [
+            (node, attribute, tensor)
+            for node in nodes(losses)
+            for attribute in _attributes(node)
+            for tensor in _saved(node, attribute)
+            if storage_key(tensor) in unseen
+        ]
+        for node, attribute, tensor in found:
+            op = _maker(ops, node)
+            if op is not None and op.kind is Kind.OPERATION:
+                _mark(session, op, attribute, tensor)
+    _keep_writes(session, [unseen[storage_key(tensor)] for _, _, tensor in found])
+
+
+def _keep_writes(session: Session, cells: Collection[Cell]) -> None:
+    """The notes of writes that spoil a gradient without an error outlast their step; the next ones are recorded."""
+    written = {id(write) for cell in cells for write in cell.writes if not write.counted}
+    for note in reversed(session.notes):
+        if note.step < session.step:
+            break
+        if note.kind == "inplace" and id(note.facts["written"]) in written:
+            note.facts["lasting"] = True
+            session.came_late(note.place)
 
 
 def _saved(node: Any, attribute: str) -> list[torch.Tensor]:

@@ -62,9 +62,10 @@ def _text(path: str) -> str | None:
 
 def _told(finding: Finding, tape: Tape, steps: dict[int, int]) -> Told:
     sink = _sink(finding, tape)
-    event = sink or next((each for each in tape.events if each.at == finding.at), None)
-    step = finding.step if finding.step is not None else steps.get(event.order) if event is not None else None
     route = route_to(sink.value, finding.at) if sink is not None else ()
+    own = None if route else next((each for each in tape.events if each.at == finding.at), None)
+    event = own or sink
+    step = finding.step if finding.step is not None else steps.get(event.order) if event is not None else None
     return Told(replace(finding, step=step), route, unreached(sink, tape) if sink is not None and route else ())
 
 

@@ -72,6 +72,10 @@ class Memory:
         self._held[id(parameter)] = (weakref.ref(parameter), held)
         return held
 
+    def share(self, tensor: torch.Tensor, held: Held) -> None:
+        """Let a tensor be one more that has the identity of a parameter."""
+        self._held[id(tensor)] = (weakref.ref(tensor), held)
+
     def parameters(self) -> Iterator[tuple[torch.Tensor, Held]]:
         """Every parameter that is alive, with its identity."""
         for reference, held in list(self._held.values()):

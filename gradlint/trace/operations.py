@@ -32,9 +32,7 @@ _UNRELATED = frozenset(
         "is_complex",
         "is_floating_point",
         "get_device",
-        "register_hook",
         "register_post_accumulate_grad_hook",
-        "retain_grad",
         "__format__",
         "__deepcopy__",
         "__reduce_ex__",
@@ -161,6 +159,8 @@ _SPECIAL = {
     "requires_grad_": "requires_grad_",
     "_set_grad_enabled": "grad_mode",
     "detach_": "detach_",
+    "register_hook": "tap",
+    "retain_grad": "tap",
 }
 _SETTERS = {"requires_grad": "set_requires_grad", "grad": "set_grad"}
 

@@ -67,6 +67,7 @@ class Recorder(TorchFunctionMode):
             "get_data": self._get_data,
             "detach_": self._detach_,
             "grad_mode": self._grad_mode,
+            "tap": self._tap,
         }
 
     def __torch_function__(
@@ -121,8 +122,10 @@ class Recorder(TorchFunctionMode):
         given = tensors((*args, *kwargs.values()))
         shown = tensors((*args[1:], *kwargs.values())) if judged.name == "new_tensor" else given
         inputs = () if judged.patterned else tuple(self.memory.of(tensor, place) for tensor in shown)
-        if judged.copies or (not shown) or any(type(arg) is float for arg in args):
+        if judged.copies or (not shown) or any(isinstance(arg, float) for arg in args):
             inputs += escapes.linked(self.memory, (*args, *kwargs.values()), place)
+        elif kwargs:
+            inputs += escapes.handed_on(self.memory, kwargs.values())
         if len(outs) > 1 and any(out.requires_grad for out in outs):
             inputs = (self._call(judged, inputs, place, before),)
         for out in outs:
@@ -470,6 +473,11 @@ class Recorder(TorchFunctionMode):
         if torch.is_grad_enabled() != had:
             self.session.guarded(self.session.grad_mode_switched, not had, sys._getframe(2))
         return out
+
+    def _tap(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if not isinstance(args[0], torch.nn.Parameter):  # whose hooks are seen when its gradient is cleared
+            self.session.guarded(self.session.tapped)
+        return func(*args, **kwargs)
 
 
 def _made_in_inference(op: Op) -> None:

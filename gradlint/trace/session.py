@@ -31,14 +31,17 @@ _DISTRIBUTIONS = os.path.join("torch", "distributions", "")
 _MAIN_THREAD = threading.main_thread().ident
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
-_LASTING = frozenset(
-    {"backward", "zero", "clip", "step", "unscale", "update", "scheduler", "train", "kept", "fact", "module", "batch"}
-)
+_LASTING = frozenset([
+    "backward", "batch", "clip", "fact", "kept", "module", "read", "scheduler", "step", "train", "unscale", "update",
+    "zero",
+])  # fmt: skip
 
 
 def _lasts(note: Note) -> bool:
-    """Whether the account of a step hangs on it; gradients can be cleared in place."""
-    return note.kind in _LASTING or (note.kind == "inplace" and note.facts["before"].gradient_of is not None)
+    """Whether the account of a step hangs on it; gradients can be cleared in place, or spoilt."""
+    if note.kind == "inplace":
+        return note.facts["before"].gradient_of is not None or "lasting" in note.facts
+    return note.kind in _LASTING
 
 
 class Stop(SystemExit):
@@ -119,7 +122,7 @@ class Session:
         self.compiled = False
         self.again = first
         self._sinks: set[object] = set()
-        self._joined: set[object] = set()
+        self._late: set[object] = set()
         self.pid = os.getpid()
         self._is_on = False
         self.depth = 0
@@ -127,7 +130,7 @@ class Session:
         self.cleared: list[Clearing] = []  # during the step that runs
         self.scaler_stepped = False
         self.named_at = (0, 0)
-        self.in_train = self.in_apply = self.scheduling = False
+        self.in_train = self.in_apply = self.scheduling = self.is_tapped = False
         self.without_cuda = False
         self.sums = 0
         self.batched: set[int] = set()  # the loops in a library's file that got a second batch
@@ -139,6 +142,7 @@ class Session:
         self._parts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[str, ...]]] = {}
         self.on_loss: list[Callable[[torch.Tensor, Op], None]] = []
         self.on_loss_made: list[Callable[[torch.Tensor, Op], None]] = []
+        self.on_optimizer: list[Callable[[], None]] = []
         self.on_step: list[Callable[[], None]] = []
         self.on_end: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
@@ -308,6 +312,13 @@ class Session:
     def gradient_given(self, parameter: torch.Tensor) -> None:
         """`p.grad = gradient`: that it has one says nothing of any loss."""
         self.given.add(self.memory.held(parameter))
+        self.tapped()
+
+    def tapped(self) -> None:
+        """From now on gradients may be put to use without being read: a hook sees them, or another name has them."""
+        if not self.is_tapped:
+            self.is_tapped = True
+            self.note("fact", here(), what="gradients-tapped", detail="")
 
     def gradient_read(self, op: Op, place: Place) -> None:
         """`p.grad` was read."""
@@ -384,11 +395,11 @@ class Session:
         elif self._without_step > _MOST_WITHOUT_STEP:
             self._look(False)
 
-    def joined(self, place: Place) -> None:
-        """Parameters join a model between two steps, at a line where none did before: worth a closer look."""
+    def came_late(self, place: Place) -> None:
+        """After the first step something happens at a line where it did not before: worth a closer look."""
         key = (place[0].code, place[0].instruction) if place else None
-        if self.step and key not in self._joined:
-            self._joined.add(key)
+        if self.step and key not in self._late:
+            self._late.add(key)
             self.look_again()
 
     def _thin_out(self) -> None:

@@ -46,7 +46,8 @@ for x in torch.randn(5, 8, 4):
 
 ## Limits
 A step that finds gradients on another path is not reported: a batch can be skipped on purpose. Of two losses in one
-step a traced run says nothing, for it does not show what read the gradients of the first.
+step a traced run says nothing once the program has hooked a backward or set a gradient by hand: it does not show what
+these make of the gradients of the first.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Event, InPlace, ModuleCall, Optimizer, Tape
+from gradlint.tape import Clip, Event, Fact, InPlace, ModuleCall, Optimizer, Tape
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
@@ -105,13 +106,18 @@ def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
     used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
     for account in accounts(paths):
-        is_known = account.optimizer.complete and not account.tape.traced  # which is not recorded throughout
+        is_known = account.optimizer.complete and not _is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
                 if key(wiped.sink) in used or not _is_one_step(update, wiped, account.optimizer):
                     continue
-                if not wiped.read and not any(map(_may_use, _between(account.tape, wiped))):
+                if not wiped.read and not _is_used(account.tape, wiped):
                     yield account, update, wiped
+
+
+def _is_tapped(tape: Tape) -> bool:
+    """Whether a run makes use of gradients where no read of them shows."""
+    return tape.traced and any(isinstance(event, Fact) and event.what == "gradients-tapped" for event in tape.events)
 
 
 def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
@@ -119,18 +125,21 @@ def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
     events: list[Event] = [update.step, update.fresh[-1], wiped.sink, wiped.clearing]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
         return False
-    found = list(wiped.sink.leaves)
-    return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found)
+    if any("unseen" in value.flags for value in wiped.sink.graph):  # it may have come to an input, too
+        return False
+    return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in wiped.sink.leaves)
 
 
-def _between(tape: Tape, wiped: Wiped) -> Sequence[Event]:
-    return tape.events[wiped.sink.order + 1 : wiped.clearing.order]
+def _is_used(tape: Tape, wiped: Wiped) -> bool:
+    """Whether gradients may have been put to use before they were cleared."""
+    between = tape.events[wiped.sink.order + 1 : wiped.clearing.order]
+    return any(isinstance(event, Clip) or (not tape.traced and _may_use(event)) for event in between)
 
 
 def _may_use(event: Event) -> bool:
-    """Whether gradients may have been put to use: by clipping, a write in place, or a call of something unknown."""
+    """Whether gradients may have gone into this: a write in place, or a call of something unknown."""
     result = event.result if isinstance(event, ModuleCall) else None
-    return isinstance(event, Clip | InPlace) or (result is not None and result.op == "call")
+    return isinstance(event, InPlace) or (result is not None and result.op == "call")
 
 
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:

@@ -160,7 +160,7 @@ def _attached(session: Session, name: str, value: Any) -> None:
     """Parameters became part of a module after an optimizer was made."""
     for parameter in _parameters(value):
         held = session.memory.held(parameter, nearest())
-        session.joined(session.happened("fact", what="attached", held=held, detail=name).place)
+        session.came_late(session.happened("fact", what="attached", held=held, detail=name).place)
 
 
 def _parameters(thing: Any) -> list[torch.nn.Parameter]:

@@ -98,6 +98,8 @@ def _made(session: Session, optimizer: Any) -> None:
     for cls in type(optimizer).__mro__:
         if cls is not object and issubclass(cls, Optimizer):
             _watch_class(session, cls)
+    for each in session.on_optimizer:
+        each()
     stepper = held(session, optimizer)
     if session.timeline.wanted:
         _expect(session, stepper, [parameter for group in optimizer.param_groups for parameter in group["params"]])

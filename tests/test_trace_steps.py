@@ -1,0 +1,126 @@
+"""`gradlint trace`: what becomes of the gradients of a step, and at which step a finding happened."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+
+import pytest
+from traced import trace
+
+HALVES = """
+import torch
+
+torch.manual_seed(0)
+body, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 2)
+parameters = [*body.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+seen = []
+{before}
+for x in torch.randn({rounds}, 8, 4):
+    hidden = body(x).tanh()
+    {hook}
+    first, second = head(hidden).square().mean(0)
+    first.backward(retain_graph=True)
+    {use}
+    optimizer.zero_grad()
+    second.backward()
+    optimizer.step()
+"""
+
+
+def report(folder: pathlib.Path, text: str) -> tuple[list[tuple[str, int]], dict[str, int | None]]:
+    """The findings above notes by code and line, and the step of each code, of a traced run of a program."""
+    (folder / "train.py").write_text(text)
+    findings = trace(folder, "--output-format", "json", "train.py").report["findings"]
+    shown = [each for each in findings if each["severity"] != "note"]
+    return [(each["code"], each["location"]["row"]) for each in shown], {each["code"]: each["step"] for each in shown}
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), start=1) if part in line)
+
+
+@pytest.mark.parametrize("rounds", [3, 20])
+def test_what_is_cleared_between_two_losses_of_a_step_is_told(tmp_path: pathlib.Path, rounds: int) -> None:
+    text = HALVES.format(before="", rounds=rounds, hook="", use="")
+    assert report(tmp_path, text)[0] == [("GL502", line_of(text, "zero_grad"))]
+
+
+@pytest.mark.parametrize(
+    ("before", "hook", "use"),
+    [
+        ("", "", "seen.append(body.weight.grad.clone())"),
+        ("", "", "torch.nn.utils.clip_grad_norm_(parameters, 1.0)"),
+        ("", "hidden.register_hook(seen.append)", ""),
+        ("", "hidden.retain_grad()", ""),
+        ("body.weight.register_hook(seen.append)", "", ""),
+        ("head.register_full_backward_hook(lambda module, given, came: seen.append(came))", "", ""),
+        ("body.weight.grad = held = torch.zeros(8, 4)", "", "seen.append(held.clone())"),
+        ("", "hidden = hidden + x.requires_grad_()[:, :1]", ""),
+    ],
+    ids=["read", "clipped", "hook", "retained", "hook of a parameter", "hook of a module", "shared", "of an input"],
+)
+def test_gradients_that_are_put_to_use_before_they_are_cleared_are_no_mistake(
+    tmp_path: pathlib.Path, before: str, hook: str, use: str
+) -> None:
+    assert report(tmp_path, HALVES.format(before=before, rounds=20, hook=hook, use=use))[0] == []
+
+
+@pytest.mark.parametrize(("when", "step"), [("== 2", 2), (">= 1", 1), (">= 7", 7)])
+def test_an_unseen_write_is_told_with_the_step_at_which_it_happened(
+    tmp_path: pathlib.Path, when: str, step: int
+) -> None:
+    text = textwrap.dedent(
+        f"""
+        import torch
+        model = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step, x in enumerate(torch.randn(12, 8, 4)):
+            out = model(x).sigmoid()
+            loss = out.square().mean()
+            if step {when}:
+                out.data.mul_(2)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    assert report(tmp_path, text) == ([("GL204", line_of(text, "mul_"))], {"GL204": step})
+
+
+@pytest.mark.parametrize(
+    ("start", "used"),
+    [
+        (1.0, "self.layer(x) * self.scale.item()"),
+        (1.0, "self.layer(x) * (2 - float(self.scale))"),
+        (0.7, "torch.nn.functional.leaky_relu(self.layer(x), negative_slope=self.scale.item())"),
+        (0.7, "self.layer(x) * np.mean([self.scale.item()])"),
+    ],
+    ids=["one", "computed", "by name", "by NumPy"],
+)
+def test_a_parameter_that_is_used_as_a_number_is_told(tmp_path: pathlib.Path, start: float, used: str) -> None:
+    text = textwrap.dedent(
+        f"""
+        import numpy as np
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.tensor({start}))
+                self.layer = torch.nn.Linear(4, 3)
+
+            def forward(self, x):
+                return {used}
+
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in torch.randn(12, 8, 4):
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    assert report(tmp_path, text)[0] == [("GL106", line_of(text, "return"))]
