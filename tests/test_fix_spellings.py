@@ -402,6 +402,31 @@ PROGRAMS["GL406 in every round"] = """\
          scaler.update()
          optimizer.zero_grad()
 """
+PROGRAMS["GL405 by another scaler"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ other = torch.amp.GradScaler("cpu")
+ for x, y in data:
+     optimizer.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+     scaler.step(optimizer)
++    scaler.update()
+     other.update()
+"""
+PROGRAMS["GL406 with more before the step"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ for i, (x, y) in enumerate(data):
+     scaler.scale(F.cross_entropy(model(x), y) / 2).backward()
+-    scaler.unscale_(optimizer)
+     if i == 0:
+         print("first")
+     for _ in range(1):
+         print(i)
+     if (i + 1) % 2 == 0 or i + 1 == len(data):
++        scaler.unscale_(optimizer)
+         scaler.step(optimizer)
+         scaler.update()
+         optimizer.zero_grad()
+"""
 PROGRAMS["GL102 through math"] = """\
  import math
  for x, y in data:

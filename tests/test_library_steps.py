@@ -89,6 +89,14 @@ PROGRAMS = {
         "import lightning as L\nclass Own(L.LightningModule):\n    def __init__(self):\n        super().__init__()\n        self.net = nn.Linear(4, 4)\n        self.automatic_optimization = True\n    def configure_optimizers(self):\n        return torch.optim.Adam(self.parameters())\n    def training_step(self, batch, batch_idx):\n        loss = self.net(batch).sum()\n        if self.global_step >= 0 or self.trainer.is_last_batch:\n            self.log('a', 1)\n        return {'loss': loss}\nL.Trainer(max_epochs=1).fit(Own())",
         "clear 2, training_step 2 by the framework, step 2",
     ),
+    "a trainer that gives outputs as well": (
+        "from transformers import Trainer\nclass Own(Trainer):\n    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):\n        out = model(inputs)\n        return out.sum(), out.detach()\nOwn(model=model, args=None).train()",
+        "compute_loss 2 by the framework",
+    ),
+    "a trainer that gives a list": (
+        "from transformers import Trainer\nclass Own(Trainer):\n    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):\n        return [model(inputs).sum()]\nOwn(model=model, args=None).train()",
+        "compute_loss 2 by the framework",
+    ),
     "a trainer that asks its base": (
         "from transformers import Trainer\nclass Own(Trainer):\n    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):\n        loss, outputs = super().compute_loss(model, inputs, return_outputs=True)\n        loss = loss * 2\n        return (loss, outputs) if return_outputs else loss\nOwn(model=model, args=None).train()",
         "compute_loss 1 by the framework",

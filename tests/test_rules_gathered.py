@@ -44,3 +44,42 @@ def test_shards_without_the_own_one_give_no_gradient(joined: str, is_told: bool,
     path.write_text(PROGRAM.format(joined), encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL903").findings
     assert [finding.at.line for finding in found] == [11] * is_told
+
+
+WRAPPED = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(3, 8, 4):
+    loss = model.module(x).pow(2).mean()
+    shown = loss.detach()
+    optimizer.zero_grad()
+    loss.backward()
+    {}
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("reduced", "is_told"),
+    [
+        ("pass", True),
+        ("dist.all_reduce(shown)", True),
+        ("dist.all_reduce(torch.zeros(1))", True),
+        ("dist.barrier()", True),
+        ("dist.all_reduce(next(model.parameters()).detach())", True),
+        ("for p in model.parameters():\n        dist.all_reduce(p.grad)", False),
+        ("dist.all_reduce(torch.cat([p.grad.flatten() for p in model.parameters()]))", False),
+    ],
+)
+def test_gradients_of_a_wrapped_model_are_reduced_where_they_are_handed_round(
+    reduced: str, is_told: bool, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(WRAPPED.format(reduced), encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL901").findings
+    assert [finding.at.line for finding in found] == [9] * is_told

@@ -280,6 +280,12 @@ torch.log(torch.clamp(h.sigmoid(), min=1e-6))
 torch.log1p(-h.tanh().sigmoid())
 (h.sigmoid() - 1).neg().log()
 F.hardtanh(h, -5, 5).sigmoid().log()
+(h.clamp(min=0) + 1e-6).sqrt()
+(h.clamp(0) + 1e-6).log()
+(h.clip(min=0.5) + 1e-6).log()
+torch.where(h > 0, (h.clamp(min=0) + 1e-6).log(), y)
+torch.where(h > 0, (h.clip(0) + 1e-6).sqrt(), y)
+torch.where(h > 0, (h.clamp_min(0) + 1e-6).sqrt(), y)
 """,
     "not told": """\
 h.pow(3).sum(1).sqrt()
@@ -314,6 +320,11 @@ torch.maximum(h, y).sqrt()
 (h.square().sum(1) - 0).sqrt()
 torch.float_power(h.square().sum(1), 0.5)
 (h.softmax(1) * ok).sum(1).log()
+torch.where(h > 0, (h.clamp(min=-9) + 1e-6).sqrt(), y)
+torch.where(h > 0, (h.clip(-0.5, 9) + 1e-6).sqrt(), y)
+torch.where(h > 0, (h.clamp(max=9) + 1e-6).sqrt(), y)
+torch.where(h > 0, (h.clamp(min=0) - 1e-6).sqrt(), y)
+torch.where(h > 0, (h.clamp(min=0) + 0.0).log(), y)
 """,
 }
 

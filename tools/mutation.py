@@ -11,6 +11,7 @@ alone, the shortest first.
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import gc
 import itertools
@@ -44,7 +45,8 @@ TESTS = (
     "test_rules_random_tapes", "test_fix_rules", "test_fix_layouts", "test_fix_pins", "test_fix_runs",
     "test_library_python", "test_library_names", "test_library_lightning", "test_library_torch", "test_python_programs",
     "test_torch_programs", "test_rules_words", "test_rules_numbers", "test_library_steps", "test_fix_spellings",
-    "test_library_loaders", "test_rules_returns", "test_rules_gathered",
+    "test_library_loaders", "test_rules_returns", "test_rules_gathered", "test_rules_freed", "test_rules_obstacles",
+    "test_same_questions",
 )  # fmt: skip
 OF_TORCH_ALONE = "pytorch or torch_shows"
 PATIENCE = 5  # times as long as without a mistake, and SECONDS: a program that has become endless is noticed
@@ -143,8 +145,27 @@ def mistakes(files: Sequence[pathlib.Path], seed: int) -> Iterator[Mistake]:
         original = path.read_text(encoding="utf-8")
         text = cosmic_ray.mutating.mutate_code(original, operator, spec.occurrence)
         mistake = Mistake(path, spec.start_pos[0], original, text)
-        if text and replacements(mistake):
+        if text and replacements(mistake) and _bare(text) != _bare(original):
             yield mistake
+
+
+class _Annotations(ast.NodeTransformer):
+    """Takes annotations away: what stands there is not run."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(node.arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+
+def _bare(text: str) -> str:
+    return ast.dump(_Annotations().visit(ast.parse(text)))
 
 
 def _place(spec: Any) -> tuple[str, tuple[int, int]]:

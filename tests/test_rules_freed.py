@@ -1,0 +1,77 @@
+"""What a second backward finds freed: GL507 tells of it exactly where torch raises."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+import warnings
+
+from gradlint.analysis import analyze
+
+BODY = """\
+w = torch.rand(3, requires_grad=True)
+h = w.exp()
+p = h.prod()
+q = p.exp()
+"""
+BACKWARDS = """\
+p.backward(); q.backward()
+p.backward(retain_graph=True); q.backward()
+p.backward(create_graph=True); q.backward()
+p.backward(); h.sum().backward()
+q.backward(); h.sum().backward()
+h.sum().backward(); h.sum().backward()
+h.detach().clone().requires_grad_().exp().sum().backward(); p.backward()
+torch.autograd.grad(p, h); h.sum().backward()
+torch.autograd.grad(p, h); p.backward()
+torch.autograd.grad(p, h, retain_graph=True); p.backward()
+torch.autograd.grad(p, w); h.sum().backward()
+torch.autograd.grad(p, w, retain_graph=True); h.sum().backward()
+torch.autograd.grad(p, w, create_graph=True); h.sum().backward()
+torch.autograd.grad(p, [h, w]); h.sum().backward()
+torch.autograd.grad(q, p); p.backward()
+torch.autograd.grad(q, [p]); q.backward()
+torch.autograd.grad(q, [p, h]); p.backward()
+torch.autograd.grad(q, h); h.sum().backward()
+torch.autograd.grad(q, h); p.backward()
+torch.autograd.grad([p], [h]); torch.autograd.grad(h.sum(), w)
+torch.autograd.grad([p, q], [h]); h.sum().backward()
+torch.autograd.backward([p, q])
+torch.autograd.backward(p); torch.autograd.backward(q)
+torch.autograd.backward([p], retain_graph=True); q.backward()
+(h * 2).sum().backward(); p.backward()
+(w * 2).sum().backward(); p.backward()
+(w + 1).sum().backward(); p.backward()
+p.detach(); p.backward()
+q.backward(retain_graph=False); torch.autograd.grad(p, h)
+q.backward(retain_graph=True); q.backward(retain_graph=True); q.backward()
+q.backward(None, True); q.backward()
+q.backward(None, False); q.backward()
+torch.autograd.grad(p, h, None, True); p.backward()
+torch.autograd.grad(p, h, None, False); p.backward()
+torch.autograd.grad(p, h, None, None, True); p.backward()
+p.backward(); h = w.exp(); h.prod().backward()
+h.relu().sum().backward(); h.relu().sum().backward()
+(w + w).relu().sum().backward(); h.sum().backward()"""
+
+
+def _raised(backwards: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of create_graph
+        try:
+            exec(f"import torch\n{BODY}{backwards}", {})
+        except RuntimeError as error:
+            return str(error)
+    return ""
+
+
+def test_what_is_freed_is_told_exactly_where_torch_raises(tmp_path: pathlib.Path) -> None:
+    cases = BACKWARDS.splitlines()
+    bodies = [textwrap.indent(BODY + case.replace("; ", "\n"), "    ") for case in cases]
+    text = "import torch\n" + "".join(f"\n\ndef f{number}():\n{body}\n" for number, body in enumerate(bodies))
+    path = tmp_path / "train.py"
+    path.write_text(text, encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL507").findings
+    starts = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("def ")]
+    told = {sum(start <= finding.at.line for start in starts) - 1 for finding in found}
+    assert [cases[number] for number in sorted(told)] == [case for case in cases if "a second time" in _raised(case)]

@@ -1,0 +1,165 @@
+"""What nobody knows is taken to be one thing or another: the same question goes the same way, another one need not.
+
+An optimizer is cleared where the first question of a function is answered with yes, and stepped where the second is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from test_library_torch import tapes
+
+from gradlint import tape
+
+HEAD = """
+import math, operator, os, random, time
+import torch
+"""
+FUNCTION = """
+def f{number}(cfg, key, optimizer):
+    x = torch.as_tensor(key)
+    if {first}:
+        optimizer.zero_grad()
+    {between}
+    if {second}:
+        optimizer.step()
+"""
+TOGETHER = {(), ("ZeroGrad", "OptimizerStep")}
+APART = TOGETHER | {("ZeroGrad",), ("OptimizerStep",)}
+
+SAME = """\
+cfg.a
+not cfg.a
+cfg["a"]
+cfg.get("a")
+cfg.get("a", False)
+cfg.get(key)
+cfg.a.b
+cfg.f()
+cfg.f(1)
+cfg(1)
+cfg > 1
+cfg == "a"
+cfg.a is None
+cfg is not None
+"a" in cfg
+cfg in ("a", "b")
+isinstance(cfg, dict)
+hasattr(cfg, "a")
+getattr(cfg, "a")
+getattr(cfg, "a", False)
+len(cfg)
+len(cfg) > 2
+cfg.size(0) > 1
+cfg % 2
+cfg % 2 == 0
+cfg + 1 > 2
+any([cfg.a, cfg.b])
+os.environ.get("A")
+os.environ["A"]
+os.getenv("A")
+os.path.exists("a")
+cfg.name.startswith("a")
+cfg.lower() == "a"
+int(cfg) > 1
+float(cfg) > 1
+bool(cfg)
+max(cfg, 1) > 2
+abs(cfg) > 2
+round(cfg) > 2
+min(cfg, key) > 2
+str(cfg) == "a"
+f"{cfg}" == "a"
+f"{cfg:.2f}" == "a"
+math.sqrt(cfg) > 2
+math.isnan(cfg)
+cfg[0]
+cfg[key]
+cfg[-1] > 0
+cfg[1:]
+cfg[0][1]
+cfg and key
+cfg or key
+cfg if key else cfg.a
+cfg is key
+cfg == key
+cfg < key
+callable(cfg)
+torch.cuda.is_available()
+torch.cuda.device_count() > 1
+operator.itemgetter("a")(cfg)
+operator.attrgetter("a")(cfg)
+operator.lt(cfg, 2)
+x.sum() > 0
+x.any()
+x.shape[0] > 2
+x.size(0) > 2
+x.dim() == 2
+x.is_cuda
+x.requires_grad
+x.numel() > 1
+len(x) > 2
+x.item() > 1
+"""
+OTHERS = """\
+cfg.a | cfg.b
+cfg["a"] | cfg["b"]
+cfg.get("a") | cfg.get("b")
+cfg.f(1) | cfg.f(2)
+cfg.f(1) | cfg.g(1)
+cfg.f(k=1) | cfg.f(j=1)
+cfg[0] | cfg[1]
+cfg.a | key.a
+cfg(1) | cfg(2)
+cfg == "a" | key == "a"
+isinstance(cfg, dict) | isinstance(key, dict)
+isinstance(cfg, dict) | isinstance(cfg, list)
+"a" in cfg | "b" in cfg
+hasattr(cfg, "a") | hasattr(cfg, "b")
+getattr(cfg, "a") | getattr(cfg, "b")
+os.environ.get("A") | os.environ.get("B")
+os.path.exists("a") | os.path.exists("b")
+cfg.startswith("a") | cfg.endswith("a")
+f"{cfg}" == "a" | f"{key}" == "a"
+f"{cfg:.1f}" == "a" | f"{cfg:.2f}" == "a"
+random.random() < 0.5 | random.random() < 0.5
+random.choice([0, 1]) | random.choice([0, 1])
+random.randint(0, 1) | random.randint(0, 1)
+input() | input()
+time.time() > 5 | time.time() > 5
+x.sum() > 0 | x.mean() > 0
+x[0] > 0 | x[1] > 0
+x.isnan().any() | x.isinf().any()
+torch.rand(1) > 0.5 | torch.rand(1) > 0.5
+len(cfg) | len(key)
+cfg.a is None | cfg.b is None
+cfg % 2 == 0 | cfg % 3 == 0
+next(cfg) | next(cfg)
+"""
+
+
+def ways(folder: Path, questions: Sequence[tuple[str, str]], between: str = "pass") -> list[set[tuple[str, ...]]]:
+    """For each pair of questions, what happens on the paths of a function that asks them."""
+    functions = (FUNCTION.format(number=n, first=a, second=b, between=between) for n, (a, b) in enumerate(questions))
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for path in tapes(folder, HEAD + "".join(functions)):
+        events = (event for event in path.events if isinstance(event, tape.ZeroGrad | tape.OptimizerStep))
+        found.setdefault(path.entry.rpartition("f")[2], set()).add(tuple(type(event).__name__ for event in events))
+    return [found[str(number)] for number in range(len(questions))]
+
+
+def test_the_same_question_goes_the_same_way(tmp_path: Path) -> None:
+    questions = [(each, each) for each in SAME.splitlines()]
+    assert [a for (a, _), seen in zip(questions, ways(tmp_path, questions), strict=True) if seen != TOGETHER] == []
+
+
+def test_another_question_goes_either_way(tmp_path: Path) -> None:
+    questions = [(a, b) for a, _, b in (each.partition(" | ") for each in OTHERS.splitlines())]
+    assert [pair for pair, seen in zip(questions, ways(tmp_path, questions), strict=True) if seen != APART] == []
+
+
+def test_what_was_assigned_in_between_is_asked_anew(tmp_path: Path) -> None:
+    questions = [(each, each) for each in ("cfg.a", "cfg[0]", "cfg[0].b", "not cfg", "cfg.a > 2", "cfg[0] is None")]
+    between = "cfg, cfg.a, cfg[0] = key.c, key.a, key.b"
+    assert ways(tmp_path, questions, between) == [APART] * len(questions)
