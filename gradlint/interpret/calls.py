@@ -330,6 +330,8 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
 
     def on_yield(value: Abstract) -> Abstract:
         inside, m.loops = m.loops, list(outside)  # what is done with a value is no part of the generator's own loops
+        for loop in inside[len(outside) :] if outside else ():
+            outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
         given.items.append(value)
         try:
             if visit(value):

@@ -127,6 +127,7 @@ class Loop:
     node: ir.Node | None = None
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
+    is_single: bool = False  # it runs over one item: its rounds are none
     drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
 
     @property
@@ -158,6 +159,7 @@ class Machine:
         self.appended: dict[int, Span] = {}  # where something was last put into a container
         self.loops: list[Loop] = []
         self.loop_count = 0
+        self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
@@ -256,7 +258,9 @@ class Machine:
 
     @property
     def rounds(self) -> tuple[tuple[int, int], ...]:
-        return tuple([(loop.number, loop.round) for loop in self.loops if loop.over]) if self.loops else ()
+        if not self.loops:
+            return ()
+        return tuple([(loop.number, loop.round) for loop in self.loops if loop.over and not loop.is_single])
 
     def emit(self, event: tape.Event) -> None:
         """Writes an event on the tape, at this place in the loops and calls."""

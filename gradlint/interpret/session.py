@@ -218,7 +218,7 @@ class Session:
         node = loop.node
         if not isinstance(node, ir.For | ir.While):
             return False
-        if not any(sink.iteration and sink.iteration[-1][0] == loop.number for sink in m.sinks):
+        if not any(_innermost(m, sink) == loop.number for sink in m.sinks):
             return False
         self._rounds[id(node)] = (True, False)
         self.restart()
@@ -237,6 +237,11 @@ class Session:
         self.restarts += 1
         if self.restarts <= RESTARTS:
             raise Restart
+
+
+def _innermost(m: Machine, sink: tape.Backward) -> int | None:
+    """The loop in whose rounds a backward runs, by number; one over callables that are called is no such loop."""
+    return next((number for number, _ in reversed(sink.iteration) if number not in m.over_callables), None)
 
 
 def _trains(body: list[ir.Node]) -> tuple[bool, bool]:

@@ -15,6 +15,7 @@ from gradlint.interpret.values import (
     MOST_ITEMS,
     NONE,
     Abstract,
+    Bound,
     Call,
     Class,
     Const,
@@ -484,8 +485,11 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     ended: list[Signal] = []
     with m.loop("for", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
+        loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
 
         def visit(entry: Abstract) -> bool:
+            if _is_called(m, entry):
+                m.over_callables.add(loop.number)
             assign(m, node.target, entry, frame)
             signal = _round(m, loop, node, node.body, frame)
             if signal is None or signal is CONTINUE:
@@ -500,6 +504,13 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)
+
+
+def _is_called(m: Machine, entry: Abstract) -> bool:
+    """Whether a loop runs over functions, methods or objects of the program that are called."""
+    if isinstance(entry, Instance):
+        return entry.module is None and m.session.member_of(entry.cls, "__call__") is not None
+    return isinstance(entry, Function | Bound)
 
 
 @handles(EXECUTE, ir.With)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.iteration import is_counted, iterates
-from gradlint.interpret.registry import attribute, fallback, function, hears, method
+from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -366,14 +366,14 @@ def torch_function(m: Machine, call: Call) -> Abstract | None:
         effect = lookup(name)
         if effect is None:
             return _unlisted(m, call)
+        if find_method("torch.Tensor", name.rpartition(".")[2]) and isinstance(call.get(0, "input"), Tensor | Unknown):
+            return _as_method(m, call)
         if effect.creates and not effect.in_place:
             return created(m, name, call, effect, like=_first_tensor(call))
         if effect.in_place or call.constant(None, "inplace") is True:
             return _functional_in_place(m, call, effect)
         if name.startswith("torch.Tensor.") and call.args and isinstance(call.args[0], Tensor):
-            return m.invoke(
-                m.attribute(call.args[0], name.rpartition(".")[2], call), call.args[1:], call, **call.kwargs
-            )
+            return _as_method(m, call)
         made = result(m, name, call.args, call, effect, is_method=False)
         if isinstance(made, Tensor):
             losses.computed(m, name, made.node, call.frame.text(call.node))
@@ -390,6 +390,13 @@ def torch_function(m: Machine, call: Call) -> Abstract | None:
             _count(m, call.values[0], made, plain)
         return made
     return None
+
+
+def _as_method(m: Machine, call: Call) -> Abstract:
+    """`torch.detach(x)`, `torch.Tensor.mean(x, 0)`: what the method of that name gives."""
+    named = dict(call.kwargs)
+    owner, rest = (call.args[0], call.args[1:]) if call.args else (named.pop("input"), [])
+    return m.invoke(m.attribute(owner, call.name.rpartition(".")[2], call), rest, call, **named)
 
 
 _NAMESPACES = ("torch.linalg.", "torch.fft.", "torch.special.", "torch.sparse.", "torch.signal.", "torch.masked.")

@@ -302,9 +302,10 @@ def _drain(m: Machine, value: Abstract, call: Call) -> None:
         items.append(item)
         return False
 
-    with m.loop("", loop.rounds):
-        m.iterate(value, visit, call)
+    with m.loop("", loop.rounds) as inner:
+        m.iterate(value, visit, Call("for", [value], {}, call.node, call.frame))
     loop.drains = loop.round + len(items)
+    loop.sizes.update(inner.sizes)
     if isinstance(value, Sequence):
         value.items, value.open = items, False
     elif isinstance(value, Object):
