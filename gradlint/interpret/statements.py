@@ -455,6 +455,8 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
                 m.oracle.facts.learn(conditions.test_of(m, value), True)
             signal = _round(m, loop, node, node.body, frame)
             if signal is BREAK:
+                if loop.drains is not None:
+                    loop.round = min(loop.round, loop.drains)  # in the last one it found nothing left
                 kept.report(m, loop)
                 return None
             if signal is not None and signal.kind == "return":
