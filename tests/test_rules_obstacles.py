@@ -33,6 +33,7 @@ for x in torch.randn(3, 8, 4):
         ("with torch.no_grad():\n        z = encoder(x)", "grad mode is off here"),
         ("with torch.no_grad():\n        z = encoder(x).round()", "grad mode is off here"),
         ("with torch.no_grad():\n        z = encoder(x)\n    z = z.sign()", "grad mode is off here"),
+        ("with torch.no_grad():\n        scale = encoder.weight.round()\n    z = x @ scale", "grad mode is off here"),
         ("z = encoder(x).detach().round()", "`.detach()` cuts the graph"),
     ],
 )

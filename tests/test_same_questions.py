@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from test_library_torch import tapes
 
 from gradlint import tape
@@ -135,7 +136,92 @@ torch.rand(1) > 0.5 | torch.rand(1) > 0.5
 len(cfg) | len(key)
 cfg.a is None | cfg.b is None
 cfg % 2 == 0 | cfg % 3 == 0
+cfg.get(key.a) | cfg.get(key.b)
+cfg[key.a] | cfg[key.b]
+cfg.get(key) | key.get(cfg)
+cfg[key] | cfg[0]
+cfg.f(key.a) | cfg.f(key.b)
+getattr(cfg, key.a) | getattr(cfg, key.b)
+max(cfg, 1) > 2 | min(cfg, 1) > 2
+cfg + 1 > 2 | cfg - 1 > 2
+cfg + 1 > 2 | cfg + 2 > 2
+cfg * 2 > 2 | cfg // 2 > 2
+str(cfg) == "a" | repr(cfg) == "a"
+math.sqrt(cfg) > 2 | math.log(cfg) > 2
+cfg.a.b | cfg.b.a
+cfg.size(0) > 1 | cfg.size(1) > 1
+cfg[1:] | cfg[:1]
+abs(cfg) > 2 | cfg > 2
 next(cfg) | next(cfg)
+"""
+
+ONE = """\
+cfg.get("a") | cfg["a"]
+cfg.a is not None | not cfg.a is None
+cfg > 2 | not cfg <= 2
+cfg > 2 | 2 < cfg
+cfg <= 2 | 2 >= cfg
+cfg == "a" | "a" == cfg
+cfg.a | getattr(cfg, "a")
+cfg.a | bool(cfg.a)
+not not cfg.a | cfg.a
+isinstance(cfg, dict) | isinstance(cfg, (dict,))
+cfg != 3 | not cfg == 3
+cfg.a if True else cfg.b | cfg.a
+(lambda: cfg.a)() | cfg.a
+[cfg.a][0] | cfg.a
+any([cfg.a]) | cfg.a
+cfg.a and True | cfg.a
+cfg.a or False | cfg.a
+operator.attrgetter("a")(cfg) | cfg.a
+operator.itemgetter("a")(cfg) | cfg["a"]
+operator.gt(cfg, 2) | cfg > 2
+"""
+IMPLIED = """\
+cfg > 2 | cfg > 1
+cfg > 2 | cfg >= 2
+cfg == 3 | cfg > 2
+cfg == 3 | cfg < 9
+cfg == 3 | cfg != 4
+cfg == "a" | cfg in ("a", "b")
+cfg == "a" | cfg != "b"
+cfg == "a" | cfg
+cfg is None | not cfg
+cfg | cfg is not None
+cfg < 1 | cfg <= 2
+cfg <= 1 | cfg < 2
+cfg >= 5 | cfg > 4
+cfg == 0 | not cfg
+cfg > 2 | cfg != 1
+cfg > 0 | cfg
+cfg.a and cfg.b | cfg.b
+cfg.a | cfg.a or cfg.b
+not (cfg.a or cfg.b) | not cfg.b
+cfg is not None and cfg > 2 | cfg is not None
+len(cfg) > 2 | len(cfg) > 0
+len(cfg) == 0 | not len(cfg)
+cfg is True | cfg
+cfg == True | cfg
+"""
+EXCLUDED = """\
+cfg == "a" | cfg == "b"
+cfg == 1 | cfg == 2
+cfg > 2 | cfg < 1
+cfg > 2 | cfg == 1
+cfg is None | cfg
+cfg == 1 | cfg > 1
+cfg.a and cfg.b | not cfg.a
+cfg == "a" | cfg is None
+cfg is False | cfg
+len(cfg) == 0 | len(cfg) > 0
+cfg % 2 == 0 | cfg % 2 == 1
+"""
+TURNED = """\
+cfg > 2 | cfg <= 2
+cfg is None | cfg is not None
+cfg in ("a", "b") | cfg not in ("a", "b")
+"a" in cfg | "a" not in cfg
+cfg.a | not cfg.a
 """
 
 
@@ -163,3 +249,18 @@ def test_what_was_assigned_in_between_is_asked_anew(tmp_path: Path) -> None:
     questions = [(each, each) for each in ("cfg.a", "cfg[0]", "cfg[0].b", "not cfg", "cfg.a > 2", "cfg[0] is None")]
     between = "cfg, cfg.a, cfg[0] = key.c, key.a, key.b"
     assert ways(tmp_path, questions, between) == [APART] * len(questions)
+
+
+@pytest.mark.parametrize(
+    ("questions", "left"),
+    [
+        (ONE, TOGETHER),
+        (IMPLIED, APART - {("ZeroGrad",)}),
+        (EXCLUDED, APART - {("ZeroGrad", "OptimizerStep")}),
+        (TURNED, {("ZeroGrad",), ("OptimizerStep",)}),
+    ],
+    ids=["one", "implied", "excluded", "turned"],
+)
+def test_an_answer_says_something_of_the_next(questions: str, left: set[tuple[str, ...]], tmp_path: Path) -> None:
+    pairs = [(a, b) for a, _, b in (each.partition(" | ") for each in questions.splitlines())]
+    assert [pair for pair, seen in zip(pairs, ways(tmp_path, pairs), strict=True) if seen != left] == []

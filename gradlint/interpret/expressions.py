@@ -123,7 +123,7 @@ def _arguments(m: Machine, nodes: list[ir.Node], frame: Frame) -> tuple[list[Abs
             value = m.evaluate(node.value, frame)
             if isinstance(value, Sequence) and not value.open:
                 values.extend(value.items)
-            elif isinstance(value, Unknown | Mapping) or (isinstance(value, Sequence) and value.open):
+            elif isinstance(value, Unknown) or (isinstance(value, Sequence | Mapping) and value.open):
                 values.extend(value.items if isinstance(value, Sequence) else [])
                 is_open = True
             else:

@@ -137,6 +137,8 @@ class Sequence(Abstract):
     most: int | None = None  # of a bounded deque
 
     def __post_init__(self) -> None:
+        if self.kind == "set" and len(self.items) > 1:
+            self.items = list({_member(item): item for item in reversed(self.items)}.values())[::-1]
         if len(self.items) > MOST_ITEMS:
             self.items, self.open = self.items[:MOST_ITEMS], True
 
@@ -146,6 +148,12 @@ class Sequence(Abstract):
         more = list(items)
         self.items.extend(more[:room])
         self.open = self.open or len(more) > room
+
+
+def _member(value: Abstract) -> object:
+    """What a set knows an item by."""
+    is_known = isinstance(value, Const) and not isinstance(value.value, slice)
+    return ("constant", value.value) if is_known else ("object", id(value))  # type: ignore[attr-defined]
 
 
 @dataclass(eq=False, slots=True)

@@ -13,8 +13,14 @@ _WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write
 def visited(sink: Backward) -> Sequence[Value]:
     """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
     inputs = {id(value) for value in sink.inputs or ()}
-    wanted = {id(value) for value in sink.graph if id(value) in inputs} if inputs else inputs
-    return above(sink.graph, wanted) if wanted else sink.graph
+    wanted = {id(value) for value in sink.graph if id(value) in inputs}
+    return above(sink.graph, wanted) if wanted else () if _are_elsewhere(sink) else sink.graph
+
+
+def _are_elsewhere(sink: Backward) -> bool:
+    """Whether no input lies in the graph, by another name or at another version (`allow_unused=True`)."""
+    held = {id(value.storage) for value in sink.inputs or ()}
+    return bool(held) and not any(id(value.storage) in held for value in sink.graph)
 
 
 def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
