@@ -1,9 +1,9 @@
 """Samples: `__getitem__` of a dataset of the program, run for an index of which nothing is known.
 
-Each part of what it returns is a fact `sample` on the tape. Its `detail` is the part (`1`, `1.boxes`, `label`),
-then what it is on
-this path: `zero` and `made` are written down here (at `at`), `counted` is reckoned from such numbers, or a size, `mark`
-is no label that could be real or one that losses ignore, `read` comes from elsewhere.
+Each part of what it returns is a fact `sample` on the tape. Its `text` is the name of the tensor; its `detail` is the
+part (`1`, `1.boxes`, `label`), then what it is on this path: `zero` and `made` are written down here (at `at`),
+`counted` is reckoned from such numbers, or a size, `mark` is no label that could be real or one that losses ignore,
+`read` comes from elsewhere.
 While a sample is taken, a lookup with a default, and a `try`, can go both ways.
 """
 
@@ -59,8 +59,8 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
     m.state["sampling"] = True
     m.state["ignored-labels"] = _ignored(m, function)
     result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
-    for part, detail, at in _parts(m, result, "", function.node.code.span(function.node.at), 0):
-        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}"))
+    for part, detail, at, name in _parts(m, result, "", function.node.code.span(function.node.at), 0):
+        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}", text=name))
     return True
 
 
@@ -94,7 +94,7 @@ def can_be_missing(m: Machine, key: object, mapping: Abstract, call: Call) -> bo
     return conditions.decide(m, missing, call.node, call.frame, default=False)
 
 
-def _parts(m: Machine, value: Abstract, name: str, at: Span, depth: int) -> Iterator[tuple[str, str, Span]]:
+def _parts(m: Machine, value: Abstract, name: str, at: Span, depth: int) -> Iterator[tuple[str, str, Span, str]]:
     if depth < MAX_DEPTH and isinstance(value, Sequence) and value.kind == "tuple":
         for position, item in enumerate(value.items):
             yield from _parts(m, item, f"{name}.{position}" if name else str(position), at, depth + 1)
@@ -102,7 +102,7 @@ def _parts(m: Machine, value: Abstract, name: str, at: Span, depth: int) -> Iter
         for key, item in value.items.items():
             yield from _parts(m, item, f"{name}.{key}" if name else str(key), at, depth + 1)
     else:
-        yield (name or "0", *_described(m, value, at))
+        yield (name or "0", *_described(m, value, at), value.node.name if isinstance(value, Tensor) else "")
 
 
 def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:

@@ -70,7 +70,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Event, Tape, ZeroGrad
+from gradlint.tape import Backward, Event, OptimizerStep, Tape, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, key
 from gradlint_rules.training import cleared_each_round
 from gradlint_rules.uncut import safe, unsafe
@@ -126,7 +126,20 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
     if is_window:
         help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` right behind the step."
     related = places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
-    return Report(sink.at, message, help_, related, hints={"window": "yes"} if is_window else {})
+    hints = {"window": "yes"} if is_window else {}
+    if not is_window and (first := _first_own(account, update, sink)) is not None and first.at.path == sink.at.path:
+        hints["before"] = str(first.at.line)
+    return Report(sink.at, message, help_, related, hints=hints)
+
+
+def _first_own(account: Account, update: Update, sink: Backward) -> Backward | None:
+    """The first backward behind the step of another optimizer, whose loss left gradients here, too.
+
+    A generator's loss leaves some in the critic: they are to be cleared before the critic's own.
+    """
+    between = account.tape.events[update.fresh[0].order : sink.order]
+    others = [each for each in between if isinstance(each, OptimizerStep) and each.optimizer is not account.optimizer]
+    return next(own for own in update.fresh if own.order > others[-1].order) if others else None
 
 
 def _what_is_left(clearing: Event) -> str:

@@ -56,7 +56,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Event, Fact, InPlace, ModuleCall, Optimizer, Tape
+from gradlint.tape import Clip, Event, Fact, InPlace, Kind, ModuleCall, Optimizer, Tape
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
@@ -122,12 +122,20 @@ def _is_tapped(tape: Tape) -> bool:
 
 def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
     """Whether one function, round after round, back-propagates both for this optimizer alone, and steps."""
-    events: list[Event] = [update.step, update.fresh[-1], wiped.sink, wiped.clearing]
+    events: list[Event] = [update.step, update.fresh[-1], wiped.sink]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
+        return False
+    if not _is_within(wiped.clearing, update.step):
         return False
     if any("unseen" in value.flags for value in wiped.sink.graph):  # it may have come to an input, too
         return False
     return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in wiped.sink.leaves)
+
+
+def _is_within(inner: Event, outer: Event) -> bool:
+    """Whether one thing happens in the call and the round of another, or in what is called there."""
+    calls, rounds = len(outer.stack), len(outer.iteration)
+    return inner.stack[:calls] == outer.stack and inner.iteration[:rounds] == outer.iteration
 
 
 def _is_used(tape: Tape, wiped: Wiped) -> bool:
@@ -138,8 +146,10 @@ def _is_used(tape: Tape, wiped: Wiped) -> bool:
 
 def _may_use(event: Event) -> bool:
     """Whether gradients may have gone into this: a write in place, or a call of something unknown."""
+    if isinstance(event, InPlace):  # noise.uniform_() holds nothing else
+        return event.before.kind not in (Kind.CONSTANT, Kind.DATA) or len(event.after.inputs) > 1
     result = event.result if isinstance(event, ModuleCall) else None
-    return isinstance(event, InPlace) or (result is not None and result.op == "call")
+    return result is not None and result.op == "call"
 
 
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:

@@ -110,12 +110,12 @@ _OWN = re.compile(
 )
 
 _MESSAGE = "a sample without a label gets one that looks real: the loss cannot tell it from those that were given"
-_Parts = dict[str, tuple[str, Span]]
+_Parts = dict[str, tuple[str, Span, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A sample on one path: what each part of it is, and where it is written."""
+    """A sample on one path: what each part of it is, where it is written, and how it is called."""
 
     tape: Tape
     parts: _Parts
@@ -147,21 +147,27 @@ def _parts(tape: Tape) -> _Parts:
     for event in tape.events:
         if isinstance(event, Fact) and event.what == "sample":
             part, _, said = event.detail.rpartition(" ")
-            found[part] = (said, event.at)
+            found[part] = (said, event.at, event.text if _is_place(part) and event.text else part)
     return found
 
 
 def _is_target(part: str, parts: _Parts) -> bool:
     """Whether a part of a sample is a label by the words of its name, or by standing last."""
     first = part.partition(".")[0]
-    if part.replace(".", "").isdigit():
-        return first != "0" and int(first) == max(int(name.partition(".")[0]) for name in parts)
-    return bool(_TARGETS.search(_HUMP.sub("_", part).lower()))
+    if _is_place(part) and first != "0" and int(first) == max(int(name.partition(".")[0]) for name in parts):
+        return True
+    return bool(_TARGETS.search(_HUMP.sub("_", parts[part][2]).lower()))
+
+
+def _is_place(part: str) -> bool:
+    """Whether all that tells this part from the others is where it stands: `0`, `1.2`."""
+    return part.replace(".", "").isdigit()
 
 
 def _has_flag(part: str, read: Sequence[_Sample]) -> bool:
     """Whether another part of the samples that have a label is a mask, a weight or a flag by its name."""
-    return any(_FLAGS.search(other) for sample in read for other in sample.parts if other != part)
+    named = ((other, name) for sample in read for other, (_, _, name) in sample.parts.items())
+    return any(_FLAGS.search(name) for other, name in named if other != part)
 
 
 def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
@@ -199,7 +205,7 @@ def _asks_the_sample(text: str) -> bool:
 
 def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
     """Whether another part tells these samples from those with a label: a constant here, and another one there."""
-    for other, (said, _) in made.parts.items():
+    for other, (said, _, _) in made.parts.items():
         if other == part or said not in ("zero", "made", "mark"):
             continue
         theirs = {sample.says(other) or "read" for sample in read}

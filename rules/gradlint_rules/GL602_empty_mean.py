@@ -89,7 +89,9 @@ _SAME = {
     "view",
     "reshape",
 }
-_SAME |= {"expand", "expand_as", "detach", "cpu", "cuda", "sum", "count_nonzero"}
+_COUNTS = {"sum", "count_nonzero"}
+_SAME |= {"expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
+_PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
 _OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
 _OTHER_SHAPE |= {"setitem", "index_put", "index_add", "index_copy", "scatter", "scatter_add", "masked_scatter"}
@@ -136,11 +138,22 @@ def _counted(denominator: Value) -> Value | None:
     for _ in range(_DEPTH):
         if summed and _is_mask(value):
             return value
+        if summed and bare(value.op) in _PRODUCTS:  # nothing is selected where one factor selects nothing
+            return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
         if bare(value.op) not in _SAME or not value.inputs:
             return None
-        summed = summed or bare(value.op) in ("sum", "count_nonzero")
+        summed = summed or bare(value.op) in _COUNTS
         value = value.inputs[0]
     return None
+
+
+def _factor(value: Value) -> Value | None:
+    """The mask that a factor is, as numbers or not."""
+    while not _is_mask(value):
+        if bare(value.op) not in _SAME - _COUNTS or not value.inputs:
+            return None
+        value = value.inputs[0]
+    return value
 
 
 def _is_mask(value: Value) -> bool:
@@ -207,13 +220,16 @@ def _seen(tape: Tape, value: Value) -> Severity:
 
 def _severity(sink: Backward, value: Value, mask: Value, is_ratio: bool) -> Severity:
     """A warning where the gradient is NaN, and the mask is computed here."""
-    if mask.dtype is not DType.BOOL or _NEVER_EMPTY.search(mask.text.lower() + mask.name.lower()):
+    drawn_from = [bare(leaf.op) for leaf in ancestors(mask) if leaf.is_leaf]
+    by_chance = any(op.startswith("rand") for op in drawn_from)  # whatever the sizes are called, `length`
+    said = mask.name if by_chance else mask.text + mask.name
+    if mask.dtype is not DType.BOOL or _NEVER_EMPTY.search(said.lower()):
         return Severity.NOTE
-    if all(bare(leaf.op) == "eye" for leaf in ancestors(mask) if leaf.is_leaf):  # on the diagonal, or off it
+    if all(op == "eye" for op in drawn_from):  # on the diagonal, or off it
         return Severity.NOTE
     if is_ratio:
         numerator = value.inputs[0].inputs[:1]
-        is_product = bool(numerator) and bare(numerator[0].op) in ("mul", "multiply")
+        is_product = bool(numerator) and bare(numerator[0].op) in _PRODUCTS
         return Severity.WARNING if is_product else Severity.NOTE
     return Severity.WARNING if _meets_learned(sink.value, value) else Severity.NOTE
 
@@ -228,7 +244,7 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
     for value in pending:
         for user in users.get(id(value), []):
             others = [source for source in user.inputs if id(source) not in above and _is_learned(source)]
-            if others and bare(user.op) in ("mul", "multiply", *_RATIOS):
+            if others and bare(user.op) in _PRODUCTS | _RATIOS:
                 return True
             if id(user) not in above:
                 above.add(id(user))

@@ -28,7 +28,10 @@ def _closure(step: ast.Call, source: FixSource) -> ast.FunctionDef | None:
 
 
 def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.zero_grad()` at the head of the loop; behind the step of a window, or of another function."""
+    """`optimizer.zero_grad()` at the head of the loop; behind the step of a window, or of another function.
+
+    In another function it stands before the backward, where that of another optimizer's loss left gradients.
+    """
     backward = source.statement(finding.at)
     step = source.statement_on(related_line(finding, "the step"))
     line = f"{optimizer_of(step, source)}.zero_grad()"
@@ -37,6 +40,9 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     loops = [outer for outer in nested(step, source) if isinstance(outer, ast.For | ast.While)]
     if loops and loops[0] in nested(backward, source) and not finding.hints.get("window"):
         return (source.first(loops[0].body, line),)
+    own = source.statement_on(int(finding.hints["before"])) if "before" in finding.hints else None
+    if own is not None and source.scope(own) is source.scope(step):
+        return (source.before(own, line),)
     return (source.after(_last_update(step, source), line),)
 
 
