@@ -124,3 +124,82 @@ def test_a_parameter_that_is_used_as_a_number_is_told(tmp_path: pathlib.Path, st
         """
     )
     assert report(tmp_path, text)[0] == [("GL106", line_of(text, "return"))]
+
+
+EVALUATED = """
+import torch
+
+torch.manual_seed(0)
+model, other = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+on = []
+
+@torch.no_grad()
+def evaluate(x):
+    on.append(torch._C._len_torch_function_stack())
+    {inside}
+    return other(x).tanh()
+
+for step, x in enumerate(torch.randn(12, 8, 4)):
+    loss = model(x).square().mean()
+    value = evaluate(x)
+    {after}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    model.eval()
+    model.train()
+print(*on)
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "after", "left_out"),
+    [
+        ("", "", True),
+        ("x = x * 2; x += 1", "", True),
+        ("", "loss = loss + (model(x) - value).square().mean()", False),
+        ("other.weight.mul_(0.9)", "", False),
+    ],
+    ids=["evaluation", "writes to its own", "a target", "writes a parameter"],
+)
+def test_a_region_without_grad_is_left_alone_where_no_loss_comes_out_of_it(
+    tmp_path: pathlib.Path, inside: str, after: str, left_out: bool
+) -> None:
+    (tmp_path / "train.py").write_text(EVALUATED.format(inside=inside, after=after))
+    ran = trace(tmp_path, "train.py")
+    assert "No finding" in ran.err, ran.err
+    assert ran.out.split() == ["1"] * 3 + ["0" if left_out else "1"] * 9
+
+
+def test_a_loss_that_comes_late_out_of_a_region_that_is_left_alone_is_told_with_the_region(
+    tmp_path: pathlib.Path,
+) -> None:
+    text = EVALUATED.format(inside="", after="loss = value.mean() if step == 9 else loss")
+    (tmp_path / "train.py").write_text(text)
+    ran = trace(tmp_path, "train.py")
+    assert ran.code == 1
+    assert f"grad mode was off, unseen, at train.py:{line_of(text, '@torch.no_grad')}" in ran.err
+
+
+def test_a_mode_that_is_left_late_is_told(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(24):
+            loss = model(torch.randn(8, 4)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % 3 == 2:
+                model.eval()
+                with torch.no_grad():
+                    model(torch.randn(8, 4))
+                if step < 12:
+                    model.train()
+        """
+    )
+    assert report(tmp_path, text)[0] == [("GL304", line_of(text, "model.eval"))]

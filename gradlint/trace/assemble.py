@@ -295,10 +295,10 @@ class Assembler:
 
     def _on_backward(self, note: Note) -> Iterator[tape.Event]:
         ops: list[Op] = note.facts["ops"]
-        if any(_is_unexplained(op, note) for op in ops):
-            self.session.blind[
-                f"{at(note.place)}: this loss carries no gradient, and how it was computed was not seen"
-            ] = None
+        if any(_is_unexplained(op, note) or self._may_come_out_of_the_dark(op) for op in ops):
+            dark = ", ".join(str(switched_at(place)) for place in self.session.left_dark.values())
+            unseen = f"how it was computed was not seen{f'; grad mode was off, unseen, at {dark}' if dark else ''}"
+            self.session.blind[f"{at(note.place)}: this loss carries no gradient, and {unseen}"] = None
             return
         if note.facts.get("broken") is False:
             symptom = "this backward failed on a tensor that was overwritten, and which one was not seen"
@@ -316,6 +316,13 @@ class Assembler:
             retain_graph=note.facts["retain"], create_graph=note.facts["create"],
             inputs=None if wanted is None else tuple(self.value(op) for op in wanted),
         )  # fmt: skip
+
+    def _may_come_out_of_the_dark(self, op: Op) -> bool:
+        """Whether a loss without gradient hangs on something that a region may have made that was left alone."""
+        if op.requires_grad or not self.session.left_dark:
+            return False
+        found = list(lineage([op]))
+        return all(each.cut in (None, tape.Cut.CONSTANT) for each in found) and any(map(_is_unseen, found))
 
     def _on_zero(self, note: Note) -> Iterator[tape.Event]:
         stepper = note.facts["stepper"]
@@ -476,6 +483,11 @@ def _was_taken(note: Note) -> bool:
 def _is_unexplained(op: Op, note: Note) -> bool:
     """Whether nothing is known of a loss without gradient but that it was back-propagated."""
     return op.kind is tape.Kind.DATA and not op.requires_grad and not op.inputs and op.place == note.place
+
+
+def _is_unseen(op: Op) -> bool:
+    """Whether it was not seen how a tensor was made."""
+    return op.kind is tape.Kind.DATA and op.name == "tensor"
 
 
 def _receiver(place: Place) -> str:

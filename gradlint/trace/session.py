@@ -31,6 +31,7 @@ _DISTRIBUTIONS = os.path.join("torch", "distributions", "")
 _MAIN_THREAD = threading.main_thread().ident
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
+_EVALUATIONS = 4
 _LASTING = frozenset([
     "backward", "batch", "clip", "fact", "kept", "module", "read", "scheduler", "step", "train", "unscale", "update",
     "zero",
@@ -121,6 +122,8 @@ class Session:
         self.scaler: Stepper | None = None
         self.compiled = False
         self.again = first
+        self._in_eval: list[weakref.ref[torch.nn.Module]] = []  # put into it since the last backward
+        self.evaluations = 0  # the calls of modules that are noted although the run is only watched
         self._sinks: set[object] = set()
         self._late: set[object] = set()
         self.pid = os.getpid()
@@ -148,6 +151,7 @@ class Session:
         self.scaled: dict[int, Op] = {}
         self.scales = False
         self.left_out: list[tuple[str, Held]] = []  # parameters that DDP missed, by the names that it gives them
+        self.left_dark: dict[object, Place] = {}  # where grad mode was off and nothing was recorded
         self.collectives = Collectives()
         self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}
         self._leaves: dict[Held, Op] = {}
@@ -394,6 +398,17 @@ class Session:
             self.look_again()
         elif self._without_step > _MOST_WITHOUT_STEP:
             self._look(False)
+
+    def evaluated(self, module: torch.nn.Module) -> None:
+        """A module was put into eval mode: the next calls of modules tell whether something is evaluated so."""
+        self._in_eval.append(weakref.ref(module))
+        self.evaluations = _EVALUATIONS
+
+    def trained_in_eval(self) -> None:
+        """Before a backward: a module that is still in eval mode since the last one is worth a closer look."""
+        if any(module is not None and not module.training for module in (each() for each in self._in_eval)):
+            self.look_again()
+        self._in_eval.clear()
 
     def came_late(self, place: Place) -> None:
         """After the first step something happens at a line where it did not before: worth a closer look."""

@@ -112,6 +112,7 @@ def _noted(
     note.facts["autocast"] = session.autocast
     session.name_parameters()
     session.seen_sink(note.place)
+    session.trained_in_eval()
     session.collectives.add("backward", note.place)
     if session.timeline.wanted:
         session.timeline.losses += [(session.step, float(loss.detach().sum())) for loss in losses]

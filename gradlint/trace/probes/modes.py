@@ -93,4 +93,5 @@ def mode_set(session: Session, module: torch.nn.Module, mode: bool) -> None:
     """A module, with its parts, was put into train mode or eval mode."""
     matters = any(isinstance(part, _DIFFERS) or _asks(part) for part in module.modules())
     session.happened("train", module=session.part(module), training=mode, matters=matters)
-    session.look_again()
+    if matters and not mode:
+        session.evaluated(module)

@@ -68,7 +68,7 @@ def _register(session: Session, original: Callable[..., Any]) -> Callable[..., A
 
 def _call(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if session.calling or session.quiet or not session.recording:
+        if session.calling or session.quiet or not (session.recording or session.evaluations):
             return original(self, *args, **kwargs)
         session.calling = True
         try:
@@ -84,6 +84,7 @@ def _call(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 def _called(session: Session, module: Any, out: Any) -> None:
     """An outermost module was called."""
     result = next(iter(tensors([out])), None)
+    session.evaluations = max(0, session.evaluations - 1)
     if result is not None:
         place = here()
         op = session.memory.of(result, place)
