@@ -184,6 +184,7 @@ class Recorder(TorchFunctionMode):
         """The record of a call that gave several tensors: what they have in common, and what it saved."""
         made = Op(judged.title, Kind.OPERATION, inputs, place, next(serial), self.session.step, True)
         made.sequence = (before, sequence_number())
+        made.autocast = self.session.autocast
         return made
 
     def op(self, judged: Spec, inputs: tuple[Op, ...], out: Tensor, place: Place, before: int) -> Op:
