@@ -203,3 +203,29 @@ def test_a_mode_that_is_left_late_is_told(tmp_path: pathlib.Path) -> None:
         """
     )
     assert report(tmp_path, text)[0] == [("GL304", line_of(text, "model.eval"))]
+
+
+def test_a_recursion_over_one_sequence_keeps_no_graphs(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def train(states, rewards):
+            values, back, targets = model(states).squeeze(1), 0.0, []
+            for value, reward in zip(values, rewards):
+                back = reward + 0.9 * back
+                targets.append(float(back))
+                back = 0.5 * (back - value)
+            loss = (values - torch.tensor(targets)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        for _ in range(6):
+            train(torch.randn(8, 4), torch.randn(8))
+        """
+    )
+    assert "GL508" not in dict(report(tmp_path, text)[0])

@@ -71,6 +71,7 @@ class Assembler:
         self._taken: dict[source.Loop, set[source.Branch]] = {}
         self._batched: dict[tuple[int, int], source.Loop] = {}  # by the user's call below which the loop stands
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
+        self._trained_at = 0  # the number of the last backward
         self._makers: dict[str, Callable[[Note], Iterable[tape.Event]]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(type(self)) if name.startswith("_on_")
         }
@@ -304,6 +305,7 @@ class Assembler:
             symptom = "this backward failed on a tensor that was overwritten, and which one was not seen"
             self.session.blind[f"{at(note.place)}: {symptom}"] = None
         self._emptied.clear()
+        self._trained_at = note.serial
         self._trained.update(self.rounds.now())
         values = [self.value(op) for op in ops]
         loss = values[0] if len(values) == 1 else _joined(values, at(note.place), len(self.tape.events))
@@ -470,8 +472,8 @@ class Assembler:
 
     def _on_kept(self, note: Note) -> Iterator[tape.Event]:
         total = note.facts.get("total")
-        if total is not None and self.value(total).iteration == self.rounds.now():
-            return  # a sum within one round
+        if total is not None and (self.value(total).iteration == self.rounds.now() or total.serial > self._trained_at):
+            return  # a sum within one round, or within what one backward comes after
         yield tape.Kept(at=note.facts.get("at", NOWHERE), value=self.value(note.facts["op"]), how=note.facts["how"])
 
 
