@@ -109,9 +109,15 @@ def other(m: Machine, call: Call) -> Abstract | None:
     return m.unknown(call.frame.text(call.node), data=True, type="object")
 
 
+_FILLING = ("reduce_scatter", "all_to_all", "all_to_all_single")  # they are given what they fill, then what they send
+_NO_TENSORS = ("group", "op", "src", "dst", "async_op", "input_split_sizes", "output_split_sizes")
+
+
 def _differentiable(m: Machine, name: str, call: Call) -> Abstract:
-    """`torch.distributed.nn.all_gather(x)`: a tuple of tensors with their graphs."""
-    inputs: list[Value] = tensors.sources(m, call.values, call.node, call.frame)
+    """`torch.distributed.nn.all_gather(x)`: a tuple of tensors with their graphs, where that of `x` requires grad."""
+    many = 2 if name in _FILLING else 1
+    given = [*call.args[:many], *(value for key, value in call.kwargs.items() if key not in _NO_TENSORS)]
+    inputs: list[Value] = tensors.sources(m, given, call.node, call.frame)
     made = Tensor(tensors.operation(m, call.name, inputs, call.node, call.frame))
     made.node.storage = tape.Storage()
     several = name in ("all_gather", "gather", "all_to_all")

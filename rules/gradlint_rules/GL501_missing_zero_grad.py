@@ -82,22 +82,30 @@ AT_RUN_TIME = True
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
-    found: dict[tuple[Key, Span], tuple[Account, Update, Backward]] = {}
-    sound: set[tuple[Key, Span]] = set()
-    told: set[Span | tuple[Key, Span]] = set()
+    found: dict[tuple[Key, _Identity], tuple[Account, Update, Backward]] = {}
+    sound: set[tuple[Key, _Identity]] = set()
+    told: set[Span | tuple[Key, _Identity]] = set()
     for account in accounts(paths):
         if account.optimizer.escapes:
             continue
-        at = account.optimizer.at
-        again = {(key(sink), at): (account, update, sink) for update in account.updates for sink in _again(update)}
+        owner = _identity(account)
+        again = {(key(sink), owner): (account, update, sink) for update in account.updates for sink in _again(update)}
         found = again | found
-        sound |= {(place, at) for place in _repeated(account)} - again.keys()
+        sound |= {(place, owner) for place in _repeated(account)} - again.keys()
     for place in sorted(found.keys() - sound):
         account, update, sink = found[place]
-        root = key(update.step), account.optimizer.at  # one clearing is missing, however many losses it is missing for
+        root = key(update.step), _identity(account)  # one clearing is missing, however many losses it is missing for
         if not {sink.at, root} & told:
             told |= {sink.at, root}
             yield _report(account, update, sink)
+
+
+_Identity = tuple[Span, str]
+
+
+def _identity(account: Account) -> _Identity:
+    """What tells an optimizer from others on every path: a function can make several in one place."""
+    return account.optimizer.at, account.optimizer.name
 
 
 def _again(update: Update) -> list[Backward]:

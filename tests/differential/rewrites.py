@@ -17,7 +17,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _OPTIMIZERS = ("SGD", "Adam", "AdamW", "RMSprop")
 _OF_TENSORS = {"mean", "sum", "sqrt", "log", "exp", "clamp", "pow", "abs", "sigmoid", "relu", "detach", "argmax"}
 _OF_TENSORS |= {"softmax", "log_softmax", "square", "norm", "std", "var", "flatten", "matmul", "unsqueeze", "transpose"}
-_OF_TENSORS |= {"round", "clone", "masked_fill", "tanh", "floor", "sign", "cumsum", "gather", "logsumexp", "reshape"}
+_OF_TENSORS |= {"clone", "masked_fill", "tanh", "floor", "sign", "cumsum", "gather", "logsumexp", "reshape"}
 
 _BY_HAND = """
 was_on = torch.is_grad_enabled()

@@ -24,6 +24,7 @@ PROGRAMS = int(os.environ.get("GRADLINT_REWRITTEN", "8"))
 # Where it is not the same program to `check`: what is told there goes by how the program is written.
 OTHERWISE = {
     ("parts_by_name", "GL515"): "the rule reads the statement that makes the parameter",
+    ("functions_for_methods", "GL206"): "a method looks as if it worked in place, a function does not",
     ("drained_iterator", "GL503"): "a loop over a range is told from one over batches by its text",
 }
 
@@ -38,7 +39,7 @@ def said(tree: ast.Module) -> collections.Counter[str]:
     text = ast.unparse(ast.fix_missing_locations(tree))
     path = pathlib.Path("train.py")
     analysis = analyze([path], select=lambda code: True, sources={path: text})
-    assert not analysis.gaps, f"{analysis.gaps}\n{text}"
+    assert not any(gap.kind == "internal" for gap in analysis.gaps), f"{analysis.gaps}\n{text}"
     return collections.Counter(each.code for each in analysis.findings if each.severity > Severity.NOTE)
 
 
