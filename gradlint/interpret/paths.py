@@ -5,8 +5,9 @@ then each site is turned round on its own, those first whose source speaks of tr
 seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds
 the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows that.
 After `QUIET` paths in a row that showed nothing new, only sites that speak of training are still turned, and nothing is
-combined any more. New is an event, an event behind another, a loss that has no gradient, and what a loss hangs on: edge
-coverage, as fuzzers use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
+combined any more. New is an event, a loss that has no gradient, what a loss hangs on, and, but for combinations, which
+bring most of those by themselves, an event behind another: edge coverage, as fuzzers use it (M. Zalewski, "Technical
+whitepaper for afl-fuzz").
 """
 
 from __future__ import annotations
@@ -202,17 +203,21 @@ def explore(
     pending = _Pending(visited)
     pending.add(frozenset())
     shown: set[object] = set()
+    followed: set[object] = set()
     quiet = 0
     for _ in range(budget):
-        plan = pending.next(quiet=quiet >= QUIET)
-        if plan is None:
+        found = pending.next(quiet=quiet >= QUIET)
+        if found is None:
             return
+        plan, combines = found
         oracle = Oracle(plan, visited)
         made = run(oracle)
         yield made
-        known = len(shown)
+        known = len(shown), len(followed)
         shown.update(_shown(made))
-        quiet = quiet + 1 if len(shown) == known else 0
+        followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
+        is_new = len(shown) > known[0] or (len(followed) > known[1] and not combines)
+        quiet = 0 if is_new else quiet + 1
         for site, _ in oracle.taken:
             if len(visited[site].sides) < 2:
                 turned = _turned(oracle, site)
@@ -223,12 +228,9 @@ def explore(
 
 
 def _shown(made: tape.Tape) -> Iterator[object]:
-    """What a path shows: which event follows which, and what each loss does and does not hang on."""
-    previous: object = None
+    """What a path shows: its events, and what each loss does and does not hang on."""
     for event in made.events:
-        what = (type(event), event.at)
-        yield previous, what
-        previous = what
+        yield type(event), event.at
         if isinstance(event, tape.Backward):
             yield event.at, event.value.requires_grad
             for value in tape.ancestors(event.value):
@@ -252,18 +254,18 @@ class _Pending:
         combines = turns is None and bool(plan)
         heapq.heappush(self._queue, (combines, not of_training, next(self._number), plan, turns))
 
-    def next(self, *, quiet: bool) -> Plan | None:
-        """The plan to run next; None where nothing is left that is worth it."""
+    def next(self, *, quiet: bool) -> tuple[Plan, bool] | None:
+        """The plan to run next, and whether it combines others; None where nothing is left that is worth it."""
         while True:
             if not self._queue and not quiet:
                 self._combine()
             if not self._queue or (quiet and True in self._queue[0][:2]):
                 return None
-            *_, plan, turns = heapq.heappop(self._queue)
+            combines, *_, plan, turns = heapq.heappop(self._queue)
             taken = turns is not None and len(self.visited[turns].sides) == 2
             if not taken and plan not in self._tried:
                 self._tried.add(plan)
-                return plan
+                return plan, combines
 
     def _combine(self) -> None:
         """Combinations of the sites that matter, then single rounds."""
