@@ -130,10 +130,8 @@ _VALUES = (
 )
 # Of a location and a scale, what the location alone, or all but the location, says (torch 2.13).
 _OF_LOCATION = {"mean": ("Normal", "Laplace", "MultivariateNormal", "LowRankMultivariateNormal")}
-_OF_SCALE = dict.fromkeys(
-    ("entropy", "variance", "stddev"),
-    ("Normal", "Laplace", "Gumbel", "Cauchy", "StudentT", "MultivariateNormal", "LowRankMultivariateNormal"),
-)
+_SCALED = ("Normal", "Laplace", "Gumbel", "Cauchy", "StudentT", "MultivariateNormal", "LowRankMultivariateNormal")
+_OF_SCALE = {"entropy": _SCALED, "variance": _SCALED, "stddev": _SCALED}
 _SHAPES = ("batch_shape", "event_shape", "support", "arg_constraints", "param_shape")
 _NOT_DIFFERENTIABLE = Effect("sample", differentiable=False)
 
