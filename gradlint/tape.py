@@ -194,6 +194,13 @@ class Optimizer:
     complete: bool = True
     escapes: bool = False  # it is handed to code that is not in view
     stepped_elsewhere: bool = False  # by methods of its owner that were not run
+    stack: tuple[Span, ...] = ()  # the calls that led to where it is made
+    order: int | None = None  # number of events on the tape when it was made; None where that was not seen
+
+    @property
+    def identity(self) -> tuple[Span, tuple[Span, ...], str]:
+        """What tells it from others on every path: one function can make several, and so can one line of a loop."""
+        return self.at, self.stack, self.name
 
     def holds(self, parameter: Parameter) -> bool:
         for value in self.parameters:

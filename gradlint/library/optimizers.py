@@ -61,10 +61,11 @@ def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
 
 def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) -> tape.Optimizer:
     """An optimizer holding what it is given: parameters, generators of them, groups."""
-    handle = tape.Optimizer("", cls, call.frame.span(call.node))
+    handle = tape.Optimizer("", cls, call.frame.span(call.node), stack=m.where)
     handle.complete = _collect(m, params, handle.parameters, call)
     m.state.setdefault("optimizers", []).append(handle)
     m.note("new", "optimizer", handle.at)
+    handle.order = len(m.tape.events)
     m.emit(tape.Fact(at=handle.at, what="optimizer", detail=cls))
     for value in handle.parameters:
         if value.assumed and value.requires_grad and value.op.startswith("torch."):
@@ -131,7 +132,8 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
     if isinstance(value, Unknown):
         known = m.state.setdefault("unknown-optimizers", {})
         if value.symbol not in known:
-            known[value.symbol] = tape.Optimizer(value.symbol.text, "", call.frame.span(call.node), complete=False)
+            at = call.frame.span(call.node)
+            known[value.symbol] = tape.Optimizer(value.symbol.text, "", at, complete=False, stack=m.where)
         return known[value.symbol]  # type: ignore[no-any-return]
     return None
 

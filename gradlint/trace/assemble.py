@@ -274,8 +274,9 @@ class Assembler:
         """An optimizer with all that it holds."""
         known = self._steppers.get(id(stepper))
         if known is None:
-            name = source.name(stepper.place[0].code, stepper.place[0].instruction) if stepper.place else ""
-            known = tape.Optimizer(name or stepper.cls.lower(), stepper.cls, at(stepper.place))
+            place = stepper.place
+            name = source.name(place[0].code, place[0].instruction) if place else ""
+            known = tape.Optimizer(name or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place))
             self._steppers[id(stepper)] = known
         if len(known.parameters) != len(stepper.held):
             known.parameters[:] = [self.held(each, index in stepper.frozen) for index, each in enumerate(stepper.held)]

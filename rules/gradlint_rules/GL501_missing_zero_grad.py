@@ -88,24 +88,19 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for account in accounts(paths):
         if account.optimizer.escapes:
             continue
-        owner = _identity(account)
+        owner = account.optimizer.identity
         again = {(key(sink), owner): (account, update, sink) for update in account.updates for sink in _again(update)}
         found = again | found
         sound |= {(place, owner) for place in _repeated(account)} - again.keys()
     for place in sorted(found.keys() - sound):
         account, update, sink = found[place]
-        root = key(update.step), _identity(account)  # one clearing is missing, however many losses it is missing for
+        root = key(update.step), account.optimizer.identity  # however many losses one clearing is missing for
         if not {sink.at, root} & told:
             told |= {sink.at, root}
             yield _report(account, update, sink)
 
 
-_Identity = tuple[Span, str]
-
-
-def _identity(account: Account) -> _Identity:
-    """What tells an optimizer from others on every path: a function can make several in one place."""
-    return account.optimizer.at, account.optimizer.name
+_Identity = tuple[Span, tuple[Span, ...], str]
 
 
 def _again(update: Update) -> list[Backward]:

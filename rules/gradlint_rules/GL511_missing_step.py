@@ -83,10 +83,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
-    stepped = {step.optimizer.at for step in steps}
+    stepped = {step.optimizer.identity for step in steps}
     for account in accounts(paths):
         optimizer = account.optimizer
-        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or optimizer.at in stepped:
+        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or optimizer.identity in stepped:
             continue
         for sink, clearing in _idle(account):
             if sink.at not in told:

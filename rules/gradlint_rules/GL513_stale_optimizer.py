@@ -62,7 +62,6 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import (
     Backward,
-    Event,
     Fact,
     InPlace,
     Kind,
@@ -159,7 +158,7 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
     if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
         return None  # the gradients of one model are given to the other by hand
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
-    first = min((event.order for event in tape.events if _makes(event, optimizers)), default=None)
+    first = min((each.order for each in optimizers if each.order is not None), default=None)
     later = [leaf for key, leaf in parameters.items() if key in late or (first is not None and leaf.order > first)]
     if not later or len(later) < len(parameters) or _written_by_hand(tape, later):
         return None
@@ -189,10 +188,6 @@ def _is_part_of_model(leaf: Value) -> bool:
     """Whether it is known for what it is: no leaf that a loss was made into, nothing that other code gave."""
     known = leaf.kind is Kind.PARAMETER and not leaf.assumed
     return known and leaf.parameter is not None and leaf.parameter.module is not None
-
-
-def _makes(event: Event, optimizers: Sequence[Optimizer]) -> bool:
-    return isinstance(event, Fact) and event.what == "optimizer" and any(event.at == one.at for one in optimizers)
 
 
 def _written_by_hand(tape: Tape, parameters: Sequence[Value]) -> bool:

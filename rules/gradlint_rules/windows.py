@@ -103,7 +103,7 @@ def _depth(sink: Backward, step: OptimizerStep) -> int | None:
 def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: int, depth: int) -> Accumulation | None:
     sinks = [one for one in account.backwards if key(one) == key(sink) and _round(one, loop) is not None]
     steps = [u for u in account.updates if key(u.step) == key(step) and _round(u.step, loop) is not None]
-    if any(one.order < _made(account) for one in sinks):
+    if any(one.order < (account.optimizer.order or 0) for one in sinks):
         return None  # another optimizer used these
     in_rounds = {_round(one, loop) for one in sinks}
     stepped = {_round(update.step, loop) for update in steps}
@@ -117,13 +117,6 @@ def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: i
     windows = tuple(_window(update, sink, loop) for update in steps)
     windows = tuple(window for window in windows if window.fresh or window.lost)
     return Accumulation(account, loop, depth, gate, tuple(sinks), windows) if windows else None
-
-
-def _made(account: Account) -> int:
-    """When the optimizer was made: the last time, before its first step, that one was made in its place."""
-    first, at = account.updates[0].step.order, account.optimizer.at
-    facts = (event for event in account.tape.events[:first] if isinstance(event, Fact) and event.what == "optimizer")
-    return max((event.order for event in facts if event.at == at), default=0)
 
 
 def _window(update: Update, sink: Backward, loop: int) -> Window:

@@ -143,7 +143,8 @@ class Copier:
         if known is not None:
             assert isinstance(known[1], tape.Optimizer)
             return known[1]
-        made = self._keep(handle, tape.Optimizer(handle.name, handle.cls, place(self.call), complete=handle.complete))
+        made = tape.Optimizer(handle.name, handle.cls, place(self.call), complete=handle.complete, stack=self.m.where)
+        self._keep(handle, made)
         groups: dict[int, list[int]] = self.m.state.setdefault("groups", {})
         groups[id(made.parameters)] = list(groups.get(id(handle.parameters), ()))
         for value in handle.parameters:
