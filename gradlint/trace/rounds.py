@@ -51,6 +51,7 @@ class Rounds:
     def __init__(self) -> None:
         self._activations: dict[int, _Activation] = {}
         self._current: list[int] = []
+        self._at: Place = ()  # the frames of the last visit, outermost first
         self._numbers = itertools.count(1)  # each time that a loop is begun it is another loop
 
     def visit(self, place: Place, busy: bool = False, once: bool = False) -> Iterator[Turn]:
@@ -62,8 +63,18 @@ class Rounds:
         yield from self._leave(frames)
         for index, frame in enumerate(frames):
             child = frames[index + 1].activation if index + 1 < len(frames) else 0
-            yield from self._move(frame, child, busy, once and not child)
-        self._current = [frame.activation for frame in frames]
+            if busy or once or not self._stands(index, frame, child):
+                yield from self._move(frame, child, busy, once and not child)
+        self._current, self._at = [frame.activation for frame in frames], frames
+
+    def _stands(self, index: int, frame: Frame, child: int) -> bool:
+        """Whether a frame is where the last visit left it, with the same call inside: nothing in it went round."""
+        last = self._at
+        return (
+            index < len(last)
+            and last[index] is frame
+            and child == (last[index + 1].activation if index + 1 < len(last) else 0)
+        )
 
     def fetched(self, place: Place, batches: tuple[int, ...]) -> Iterator[Turn]:
         """A loop below the call at `place`, which was visited, got a batch: the innermost of `batches`."""
@@ -109,7 +120,8 @@ class Rounds:
         around = loops(frame.code, frame.instruction)
         if frame.instruction != state.call or _changed(state, frame, len(around)) is not None:
             state.batches = ()
-        around += (called(frame.code, frame.instruction),) * len(state.batches)
+        if state.batches:
+            around += (called(frame.code, frame.instruction),) * len(state.batches)
         common = 0
         while common < min(len(around), len(state.rounds)) and around[common] == state.rounds[common].loop:
             common += 1

@@ -7,10 +7,10 @@ import dis
 import functools
 import linecache
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
@@ -23,6 +23,22 @@ _FOR_ITER = dis.opmap["FOR_ITER"]
 _Loop = ast.For | ast.AsyncFor | ast.While
 _STATEMENTS = (ast.stmt, ast.ExceptHandler)
 Position = tuple[int, int, int, int]
+Answer = TypeVar("Answer")
+
+
+def _once(function: Callable[[CodeType, int], Answer]) -> Callable[[CodeType, int], Answer]:
+    """Answers a question about an instruction once. Code goes by its id: hashing it reads all of its constants."""
+    known: dict[tuple[int, int], tuple[Answer, CodeType]] = {}
+
+    @functools.wraps(function)
+    def answer(code: CodeType, instruction: int) -> Answer:
+        key = (id(code), instruction)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = (function(code, instruction), code)  # kept, so that its id stays what it is
+        return found[0]
+
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +154,7 @@ def position(frame: Frame) -> Position:
     return (line, column or 0, end_line or line, end_column or column or 0)
 
 
-@functools.lru_cache(maxsize=65536)
+@_once
 def span(code: CodeType, instruction: int) -> Span:
     """Where that is, as a report says it."""
     if instruction < 0:
@@ -164,7 +180,7 @@ def _line(path: str, number: int) -> str:
     return lines[number - 1] if number <= len(lines) else ""
 
 
-@functools.lru_cache(maxsize=65536)
+@_once
 def text(code: CodeType, instruction: int) -> str:
     """The source of the expression, on one line and shortened."""
     at = span(code, instruction)
@@ -178,6 +194,7 @@ def text(code: CodeType, instruction: int) -> str:
     return whole if len(whole) <= _SHOWN else whole[: _SHOWN - 3] + "..."
 
 
+@_once
 def name(code: CodeType, instruction: int) -> str:
     """The variable or attribute that the expression is bound to, or ''."""
     return _file(code.co_filename).names.get(position(Frame(0, code, instruction)), "")
@@ -199,7 +216,7 @@ def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
     return span(code, -1)
 
 
-@functools.lru_cache(maxsize=65536)
+@_once
 def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     """The loops of its own function around an instruction, outermost first."""
     if code.co_name.startswith("<") and code.co_name != "<module>":
@@ -217,7 +234,7 @@ def called(code: CodeType, instruction: int) -> Loop:
     return Loop(code.co_filename, line, column, "data", ())
 
 
-@functools.lru_cache(maxsize=4096)
+@_once
 def iterates(code: CodeType, instruction: int) -> bool:
     """Whether a `for` asks there for what is next."""
     return instruction >= 0 and code.co_code[instruction] == _FOR_ITER
@@ -268,7 +285,7 @@ class Branch:
     side: bool
 
 
-@functools.lru_cache(maxsize=4096)
+@_once
 def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
     """The conditions on the way to an instruction, inside the innermost loop of its function, outermost first."""
     body = function(code)
@@ -310,27 +327,14 @@ def _branch(path: str, test: ast.expr, side: bool) -> Branch:
     return Branch(span_of(path, extent(test)), text, side)
 
 
+@_once
 def counters(code: CodeType, instruction: int) -> tuple[str, ...]:
-    """The names of the counters of the loops around an instruction; asked for while the program runs, so kept by id."""
-    known = _counters.get((id(code), instruction))
-    if known is None:
-        known = tuple(name for loop in loops(code, instruction) for name in (loop.names[:1] or ("",)))
-        _counters[id(code), instruction] = known
-        _counted.append(code)
-    return known
+    """The names of the counters of the loops around an instruction."""
+    return tuple(name for loop in loops(code, instruction) for name in (loop.names[:1] or ("",)))
 
 
+@_once
 def loss_name(code: CodeType, instruction: int) -> str:
-    """The variable that the expression is bound to, where its name says that it is a loss, or ''; kept by id, too."""
-    known = _loss_names.get((id(code), instruction))
-    if known is None:
-        bound = name(code, instruction)
-        known = bound if names_loss(bound.rpartition(".")[2]) else ""
-        _loss_names[id(code), instruction] = known
-        _counted.append(code)
-    return known
-
-
-_loss_names: dict[tuple[int, int], str] = {}
-_counters: dict[tuple[int, int], tuple[str, ...]] = {}
-_counted: list[CodeType] = []
+    """The variable that the expression is bound to, where its name says that it is a loss, or ''."""
+    bound = name(code, instruction)
+    return bound if names_loss(bound.rpartition(".")[2]) else ""
