@@ -192,7 +192,7 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
             else:
                 owner.attrs[name] = value
         case Unknown():
-            setter = find_method("unknown", f"__set_{name}__")
+            setter = find_method("unknown", f"__set_{name}__") or find_method("unknown", "__setattr__")
             if setter is not None:
                 setter(m, owner, at)
             m.overrides[owner.symbol, f"attribute:{name}"] = value
