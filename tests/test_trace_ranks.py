@@ -190,3 +190,29 @@ def test_a_cut_before_sharded_parameters_is_told(tmp_path: pathlib.Path, way: st
         assert [(each["code"], each["location"]["row"]) for each in report["findings"]] == (
             [("GL106", SHARDED[: SHARDED.index("# cut")].count("\n") + 1)] if cuts == "cut" else []
         )
+
+
+RENAMED = {
+    "fully_shard": "from torch.distributed.fsdp._fully_shard import _fsdp_param as part; del part.FSDPParam",
+    "FullyShardedDataParallel": "from torch.distributed.fsdp import _flat_param as part; del part.FlatParamHandle",
+    "fully_shard ": """
+import inspect, re
+from torch.distributed.fsdp._fully_shard import _fsdp_param as part, _fsdp_param_group as group
+exec(re.sub(r"\\b_unsharded_param\\b", "_whole", inspect.getsource(part.FSDPParam)), vars(part))
+group.FSDPParam = part.FSDPParam
+""",
+}
+
+
+@pytest.mark.parametrize("way", RENAMED)
+def test_a_torch_whose_sharding_has_other_names_gives_no_cut_and_says_so(tmp_path: pathlib.Path, way: str) -> None:
+    (tmp_path / "train.py").write_text(SHARDED.replace("model = Net()", f"{RENAMED[way]}\nmodel = Net()"))
+    options = ("--fail-on", "never", "--output-format", "json", "--output-file", "report.json")
+    for cuts in ("cut", "whole"):
+        ran = trace(tmp_path, *options, "train.py", way.strip(), cuts)
+        assert ran.code == 0, ran.err
+        (tmp_path / "meet").unlink(missing_ok=True)
+        report = json.loads((tmp_path / "report.json").read_text())
+        told = f"this torch does not show what {way.strip()} gathers: which of its parameters a cut starves is not told"
+        assert (report["findings"], [line for line in report["unseen"] if "torch" in line]) == ([], [told])
+        assert not [line for line in report["unseen"] if "fault" in line]

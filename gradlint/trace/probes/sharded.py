@@ -1,4 +1,7 @@
-"""FSDP: what a forward computes with is gathered anew each time, and stands for the parameters of the optimizer."""
+"""FSDP: what a forward computes with is gathered anew each time, and stands for the parameters of the optimizer.
+
+Only private parts of torch tell which parameter that is. Where they are others, the report says so.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ from typing import Any
 
 from gradlint.trace.session import Session
 
-_GATHERS = {
-    ("torch.distributed.fsdp._fully_shard._fsdp_param", "FSDPParam", "to_unsharded"): "fully_shard",
-    ("torch.distributed.fsdp._flat_param", "FlatParamHandle", "_use_unsharded_views"): "use_orig_params",
-}
+_PUBLIC = "torch.distributed.fsdp"
+_GATHERS = {  # by the public name of a way to shard: the method that gathers, in each module that torch had it in
+    "fully_shard": (
+        ("torch.distributed.fsdp._fully_shard._fsdp_param", "FSDPParam", "to_unsharded"),
+        ("torch.distributed._composable.fsdp._fsdp_param", "FSDPParam", "to_unsharded"),  # before 2.6
+    ),
+    "FullyShardedDataParallel": (
+        ("torch.distributed.fsdp._flat_param", "FlatParamHandle", "_use_unsharded_views"),
+    ),
+}  # fmt: skip
 
 
 def install(session: Session) -> None:
@@ -21,22 +30,41 @@ def install(session: Session) -> None:
 
 
 def _watch(session: Session, watched: set[str]) -> None:
-    for (module, cls, name), way in _GATHERS.items():
-        if module in sys.modules and way not in watched:
-            watched.add(way)
-            told = _parameter if way == "fully_shard" else _views
-            owner = getattr(sys.modules[module], cls)
-            session.replace(owner, name, functools.partial(_gathering, session, told))
+    for way, gathers in _GATHERS.items():
+        loaded = [gather for gather in gathers if gather[0] in sys.modules]
+        if way in watched or not (loaded or hasattr(sys.modules.get(_PUBLIC), way)):
+            continue
+        watched.add(way)
+        told = _parameter if way == "fully_shard" else _views
+        for module, cls, name in loaded:
+            owner = getattr(sys.modules[module], cls, None)
+            if owner is not None and name in vars(owner):
+                session.replace(owner, name, functools.partial(_gathering, session, way, told))
+                break
+        else:
+            _lost(session, way)
+
+
+def _lost(session: Session, way: str) -> None:
+    session.blind[f"this torch does not show what {way} gathers: which of its parameters a cut starves is not told"] = (
+        None
+    )
 
 
 def _gathering(
-    session: Session, told: Callable[[Session, Any], None], original: Callable[..., Any]
+    session: Session, way: str, told: Callable[[Session, Any], None], original: Callable[..., Any]
 ) -> Callable[..., Any]:
     def gather(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = original(self, *args, **kwargs)
         if not session.quiet:
-            session.guarded(told, session, self)
+            session.guarded(tell, self)
         return out
+
+    def tell(gathered: Any) -> None:
+        try:
+            told(session, gathered)
+        except AttributeError:
+            _lost(session, way)
 
     return gather
 
