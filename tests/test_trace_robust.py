@@ -288,3 +288,25 @@ def test_what_lives_on_from_step_to_step_does_not_keep_the_records_of_all_steps(
     )
     known, old = map(int, watched.out.split())
     assert (known > 100, old) == (True, 0), watched.out
+
+
+def test_what_is_compiled_in_a_region_that_is_left_alone_runs_as_it_does_alone(tmp_path: pathlib.Path) -> None:
+    same(
+        tmp_path,
+        """
+        def shown(graph, inputs):
+            print("graph of", len(graph.graph.nodes), flush=True)
+            return graph.forward
+
+        score = model.forward
+        for epoch in range(8):
+            train(1)
+            with torch.no_grad():
+                batch = torch.randn(8, 4)
+                print(model(batch).sum().item().hex(), flush=True)
+                if epoch == 6:
+                    score = torch.compile(model.forward, backend=shown)
+                    score(batch)
+            print(score(batch).sum().item().hex(), flush=True)
+        """,
+    )

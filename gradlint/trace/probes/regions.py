@@ -32,6 +32,7 @@ def install(session: Session) -> None:
     """Put the probe in its place."""
     regions = _Regions(session)
     session.on_loss.append(regions.loss)
+    session.before_compiling.append(regions.give_up)
     for cls in (torch.no_grad, torch.set_grad_enabled, torch.inference_mode):
         for name, wrap in (("__enter__", regions.enter), ("__exit__", regions.leave)):
             session.before_compiling.append(session.replace(cls, name, wrap))
@@ -81,6 +82,12 @@ class _Regions:
         """Before a backward: the regions that its loss comes out of."""
         if self.session.recording:
             self._feeding.update(_key(each.cut_place) for each in lineage([op]) if each.cut is Cut.GRAD_MODE)
+
+    def give_up(self) -> None:
+        """Something is compiled in a region: its end, which Python has looked up already, is none of ours any more."""
+        if self._now is not None and self._now.is_left_out:
+            enter_mode(self.session.recorder)
+        self._now = None
 
     def _entered(self, manager: Any) -> None:
         session = self.session
