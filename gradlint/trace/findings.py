@@ -10,7 +10,7 @@ from gradlint import suppress
 from gradlint.config import Settings
 from gradlint.finding import Finding, Span
 from gradlint.rule import at_run_time, rules
-from gradlint.tape import Backward, Cut, End, Tape, Value, graph
+from gradlint.tape import Backward, Cut, Tape, Value, graph
 from gradlint.trace.assemble import NOWHERE
 
 
@@ -114,9 +114,3 @@ def unreached(sink: Backward, tape: Tape) -> tuple[str, ...]:
         if value.parameter and value.requires_grad
     )
     return tuple(dict.fromkeys(parameter.path for parameter in held if id(parameter) not in reached))
-
-
-def ending(tape: Tape) -> str:
-    """The exception that ended the run, or ''."""
-    last = tape.events[-1] if tape.events else None
-    return last.raised if isinstance(last, End) else ""

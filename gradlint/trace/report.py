@@ -19,7 +19,7 @@ from gradlint.rule import at_run_time
 from gradlint.tape import Tape
 from gradlint.trace import ranks, replicas, routes
 from gradlint.trace.confirm import Confirmation
-from gradlint.trace.findings import Place, Told, ending
+from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
 from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
@@ -53,7 +53,7 @@ def as_json(report: Report) -> dict[str, Any]:
             for told in report.told
             if told.route
         ],
-        "ended": ending(report.tape),
+        "ended": report.ending.raised,
         "explained": list(replicas.left_out(report.session)),
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),

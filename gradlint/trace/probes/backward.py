@@ -10,6 +10,7 @@ import torch
 
 from gradlint.tape import Cut, Kind
 from gradlint.trace import explain
+from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import here, is_direct
 from gradlint.trace.records import Note, Op, serial
@@ -114,7 +115,7 @@ def _noted(
     session.seen_sink(note.place)
     session.trained_in_eval()
     session.collectives.add("backward", note.place)
-    if session.timeline.wanted:
+    if session.timeline.wanted and not any(map(is_captured, losses)):
         session.timeline.losses += [(session.step, float(loss.detach().sum())) for loss in losses]
     for each in session.on_loss:
         each(losses[0], ops[0])

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage, maker_of, nodes, saved
 from gradlint.trace.records import Op
 from gradlint.trace.session import Session, Stepper
@@ -40,6 +41,8 @@ class _Watch:
         """Before a backward: hook the operations that may make its gradients infinite."""
         if self.is_over or not self.session.recording or not loss.requires_grad or isinstance(op.number, Stepper):
             return
+        if is_captured(loss):
+            return
         suspects = [node for node in nodes([loss]) if node.name().partition("Backward")[0] in _SUSPECTS]
         if not suspects:
             return
@@ -55,23 +58,25 @@ class _Watch:
     def judge(self) -> None:
         """After a step: what was suspected is to blame where a parameter's gradient came out not finite."""
         suspect, self.suspect = self.suspect, None
-        if suspect is None:
+        parameters = [] if suspect is None else [parameter for parameter, _ in self.session.memory.parameters()]
+        if suspect is None or any(map(is_captured, parameters)):
             return
         with self.session.paused():
-            self.is_over = not _is_finite([parameter.grad for parameter, _ in self.session.memory.parameters()])
+            self.is_over = not _is_finite([parameter.grad for parameter in parameters])
         if self.is_over:
             self.session.note("fact", suspect.place, what="not-finite", op=suspect, detail="")
 
     def _hook(self, node: Any, loss: Op) -> Callable[..., None]:
         def hook(gradients: Sequence[Any], given: Sequence[Any]) -> None:
-            if self.suspect is None and not _is_finite(gradients) and _is_finite(given):
-                self.session.guarded(self._found, node, loss)
+            if self.suspect is None:
+                self.session.guarded(self._suspect, node, loss, gradients, given)
 
         return hook
 
-    def _found(self, node: Any, loss: Op) -> None:
-        inputs = [tensor for attribute, tensor in saved(node) if "result" not in attribute]
-        if _is_finite(inputs):
+    def _suspect(self, node: Any, loss: Op, gradients: Sequence[Any], given: Sequence[Any]) -> None:
+        if _is_finite(gradients) or not _is_finite(given):
+            return
+        if _is_finite([tensor for attribute, tensor in saved(node) if "result" not in attribute]):
             self.suspect = maker_of(lineage([loss]), node)
 
 

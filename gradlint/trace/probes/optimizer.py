@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from gradlint.tape import Kind
+from gradlint.trace.capture import is_captured
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import nearest
 from gradlint.trace.records import Held
@@ -212,7 +213,7 @@ def _before(session: Session, optimizer: Any) -> None:
         if starved != stepper.starved and stepper.steps:
             session.look_again()
         stepper.starved = starved
-        if session.timeline.wanted:
+        if session.timeline.wanted and not any(map(is_captured, parameters)):
             _expect(session, stepper, parameters)
             _measure(session, stepper, parameters)
 
