@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradlint.trace.frames import is_torchs
+from gradlint.trace.records import serial
 from gradlint.trace.session import Session, Stop
 
 _TRAINS = frozenset(["backward", "step"])
@@ -43,7 +44,7 @@ class _Watch:
 
     def begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
-            self._begun[graph] = (len(self.session.notes), self.session.step)
+            self._begun[graph] = (next(serial), self.session.step)
             return original(graph, *args, **kwargs)
 
         return capture_begin
@@ -51,8 +52,8 @@ class _Watch:
     def end(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def capture_end(graph: Any, *args: Any, **kwargs: Any) -> Any:
             out = original(graph, *args, **kwargs)
-            notes, step = self._begun.pop(graph, (0, 0))
-            if any(note.kind in _TRAINS for note in self.session.notes[notes:]):
+            begun, step = self._begun.pop(graph, (0, 0))
+            if any(note.serial > begun and note.kind in _TRAINS for note in self.session.notes):
                 self._steps[graph] = self.session.step - step
             return out
 
