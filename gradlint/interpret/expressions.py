@@ -27,13 +27,14 @@ from gradlint.interpret.values import (
     Object,
     Range,
     Sequence,
+    Symbol,
     Tensor,
     Unknown,
     is_small,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import lookup
-from gradlint.tape import DType, Kind, Storage
+from gradlint.tape import DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
@@ -42,6 +43,8 @@ OPERATIONS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
     "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "bitwise_left_shift", ">>": "bitwise_right_shift",
 }  # fmt: skip
+_ARITHMETIC = frozenset(f"torch.{name}" for name in OPERATIONS.values())
+MAX_DEPTH = 4  # of arithmetic that is looked through for a tensor
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -314,12 +317,33 @@ def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node
         return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame), type=kind)
     if base.data and (not isinstance(other, Unknown) or other.data) and not isinstance(other, Instance | Object):
         return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame))
+    if op == "//" and not any(_is_computed(m, side) for side in (left, right)):  # args.height // vae.scale: of sizes
+        return Unknown(symbol, data=True, type="number")
     effect = lookup(OPERATIONS[op])
     made = tensors.apply(m, f"torch.{OPERATIONS[op]}", [left, right], node, frame, effect)
     made.node.saves = ()
     result = Unknown(symbol)
     m.nodes[result.symbol] = made.node
     return result
+
+
+def _is_computed(m: Machine, value: Abstract) -> bool:
+    """Whether something speaks for a tensor: it was called for, or used as one."""
+    if not isinstance(value, Unknown) or value.symbol in m.tensors:
+        return isinstance(value, Unknown)
+    made = m.nodes.get(value.symbol)
+    return made is not None and _comes_from_tensors(made)
+
+
+def _comes_from_tensors(made: Value, depth: int = 0) -> bool:
+    """Whether it is more than an attribute of a model, or what is reckoned with such: `model.config.patch_size * 2`."""
+    if made.op == "part" and made.inputs:
+        whole = made.inputs[0]
+        is_model = all(source.kind is Kind.PARAMETER for source in whole.inputs or (whole,))
+        return not is_model and _comes_from_tensors(whole, depth)
+    if made.op in _ARITHMETIC and depth < MAX_DEPTH:
+        return any(_comes_from_tensors(source, depth + 1) for source in made.inputs)
+    return made.kind is not Kind.PARAMETER
 
 
 def _is_plain(value: Abstract) -> bool:
@@ -634,7 +658,8 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
     override = m.overrides.get((base.symbol, f"{how}:{key}"))
     if isinstance(override, Unknown):
         return override
-    result = Unknown(symbol, data=base.data, type="array" if base.type == "array" else "")
+    is_data = base.data and not _is_made_of_what_it_keeps(m, base.symbol)
+    result = Unknown(symbol, data=is_data, type="array" if base.type == "array" else "")
     origin = base.origin
     if origin is not None:
         result.origin = origin
@@ -647,6 +672,15 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
             part.storage = Storage()
             m.nodes[symbol] = part
     return result
+
+
+def _is_made_of_what_it_keeps(m: Machine, symbol: Symbol) -> bool:
+    """Whether it is a part of what has computed with the values that it was given to keep."""
+    made: set[Symbol] | None = m.state.get("made of what it keeps")
+    part: Symbol | None = symbol if made else None
+    while made and part is not None and part not in made:
+        part = part.source
+    return part is not None
 
 
 def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:

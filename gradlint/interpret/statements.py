@@ -246,8 +246,11 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             if owner.node is not old:
                 owner.node.arguments = tensors.given(m, [NONE, index, value], {})
         case Unknown():
-            if owner.symbol in m.nodes and not owner.data:
-                inputs = tensors.sources(m, [value], node, frame)
+            inputs = tensors.sources(m, [value], node, frame)
+            if isinstance(index, Const) and isinstance(index.value, str):  # graph.ndata["h"] = h: no tensor
+                if any(source.requires_grad for source in inputs):
+                    m.state.setdefault("keeps", set()).add(owner.symbol.source or owner.symbol)
+            elif owner.symbol in m.nodes and not owner.data:
                 written = tensors.write(
                     m, tensors.as_tensor(m, owner, node, frame), "torch.Tensor.__setitem__", inputs, node, frame
                 )

@@ -65,7 +65,7 @@ def backward(sink: Backward) -> str:
 
 
 def loss_of(sink: Backward) -> str:
-    """How a message names the loss of a sink: as it is called there, or by its own name: `accelerator.backward(loss)`."""
+    """How a message names the loss of a sink: as it is called there, or by its own name (`engine.backward(loss)`)."""
     called = _CALLED.match(sink.text)
     is_given = called is not None and re.match(re.escape(sink.value.title) + "[,)]", sink.text[called.end() :])
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
