@@ -126,10 +126,10 @@ def test_training_resumes_to_the_bit_with_dropout_on_the_device(precision: Wish)
 
 
 def test_a_scaler_that_looks_for_its_scale_skips_its_first_windows_and_then_trains() -> None:
-    batches = [(1e3 * x.float(), y.float()) for x, y in pairs([4] * 12)]
+    batches = [(x.float(), y.float()) for x, y in pairs([4] * 12)]
     model = model_of(torch.float32).to(DEVICE)
     trainer = Trainer(model, sgd(model), batches, squared, precision="float16", show_progress=False)
-    trainer.scaler = torch.amp.GradScaler("cuda", init_scale=2.0**40)
+    trainer.scaler = torch.amp.GradScaler("cuda", init_scale=2.0**30)
     for _ in range(3):
         trainer.epoch()
     assert 0 < trainer.progress.skipped_steps < 36
@@ -153,7 +153,8 @@ def test_steps_that_a_graph_replays_are_counted(tmp_path: pathlib.Path) -> None:
 
 def test_a_watched_step_waits_for_the_device_no_more_than_alone(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(WATCHED)
-    assert trace(tmp_path, "train.py").out == plain(tmp_path, "train.py").out == "0\n"
+    alone, watched = plain(tmp_path, "train.py"), trace(tmp_path, "train.py")
+    assert watched.out == alone.out != "", watched.err
 
 
 @pytest.mark.parametrize(("statement", "code"), [("h = h.detach()", "GL106"), ("h.mul_(2)", "GL201")])

@@ -136,8 +136,17 @@ class Digest:
     def _see(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self.steps += 1
         for parameter in (each for group in optimizer.param_groups for each in group["params"]):
+            if parameter.is_cuda:
+                self._see_on_device(parameter)
+                continue
             size = parameter.numel() * parameter.element_size()
             self._hash.update(ctypes.string_at(parameter.data_ptr(), size) if size else b"")
+
+    def _see_on_device(self, parameter: Any) -> None:
+        import torch
+
+        if not torch.cuda.is_current_stream_capturing():
+            self._hash.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
 
     def write(self, file: str) -> None:
         pathlib.Path(file).write_text(json.dumps({"digest": self._hash.hexdigest(), "steps": self.steps}))
