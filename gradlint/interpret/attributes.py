@@ -39,7 +39,7 @@ def method(receiver: Abstract, cls: str, name: str) -> Builtin | None:
     if handler is None:
         return None
     found = handler
-    return Builtin(f"{cls}.{name}", lambda m, call: found(m, receiver, call))
+    return Builtin(f"{cls}.{name}", lambda m, call: found(m, receiver, call), receiver=receiver)
 
 
 @handles(ATTRIBUTE, Tensor)
@@ -63,7 +63,7 @@ def _any_method(m: Machine, receiver: Abstract, cls: str, name: str) -> Abstract
         call.name = name
         return found(machine, receiver, call)
 
-    return Builtin(f"{cls}.{name}", run)
+    return Builtin(f"{cls}.{name}", run, receiver=receiver)
 
 
 @handles(ATTRIBUTE, Sequence)

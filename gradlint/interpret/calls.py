@@ -121,6 +121,7 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):
+        tell("data call", m, function.symbol, call)
         return Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
     function.data = False
     return call_unknown(m, function.symbol, call)

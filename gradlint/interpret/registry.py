@@ -21,6 +21,7 @@ Occasion = Literal[
     "discarded",  # an expression statement: its value, its node, its frame
     "bound",  # a name is bound: the name, the value
     "unknown call",  # something unknown is called: its symbol, the call
+    "data call",  # likewise of something that is data: no model, no tensor with gradient
     "used up",  # a used-up generator is iterated again: the generator, the call
     "end",  # a path has been run to its end
 ]

@@ -206,6 +206,7 @@ class Builtin(Abstract):
     name: str
     run: Callable[[Any, Any], Abstract]
     wraps: Abstract | None = None
+    receiver: Abstract | None = None  # of a method
 
 
 @dataclass(eq=False, slots=True)

@@ -58,10 +58,26 @@ def _receiver(m: Machine, symbol: Symbol, frame: Frame) -> list[Abstract]:
 
 
 def _is_callback(value: Abstract) -> bool:
-    return isinstance(value, Function | Bound) or (isinstance(value, Object) and value.cls == "functools.partial")
+    return isinstance(value, Function | Bound | Builtin) or (
+        isinstance(value, Object) and value.cls == "functools.partial"
+    )
 
 
-def _open(m: Machine, value: Abstract | None, depth: int = 0) -> None:
+def within(callback: Abstract) -> list[Abstract]:
+    """What a callback has at hand: the object of a method, what a partial holds, what free names are bound to."""
+    match callback:
+        case Bound():
+            return [callback.receiver, callback.function]
+        case Builtin():
+            return [part for part in (callback.wraps, callback.receiver) if part is not None]
+        case Object() if callback.cls == "functools.partial":
+            return [callback.state["func"], *callback.state["args"], *callback.state["keywords"].values()]
+        case Function():
+            return _reached(callback)
+    return []
+
+
+def _open(m: Machine, value: Abstract, depth: int = 0) -> None:
     """Leaves open what is empty in `value`, and in what it can reach."""
     if depth > MAX_DEPTH:
         return
@@ -72,16 +88,8 @@ def _open(m: Machine, value: Abstract | None, depth: int = 0) -> None:
             for part in value.attrs.values():
                 if isinstance(part, Mapping | Sequence):
                     _open_container(m, part, depth + 1)
-        case Bound():
-            _open(m, value.receiver, depth + 1)
-            _open(m, value.function, depth + 1)
-        case Builtin():
-            _open(m, value.wraps, depth + 1)
-        case Object() if value.cls == "functools.partial":
-            for part in (value.state["func"], *value.state["args"], *value.state["keywords"].values()):
-                _open(m, part, depth + 1)
-        case Function():
-            for part in _reached(value):
+        case _:
+            for part in within(value):
                 _open(m, part, depth + 1)
 
 

@@ -30,6 +30,8 @@ from gradlint.interpret.values import (
     Test,
     Unknown,
 )
+from gradlint.library import roles
+from gradlint.library.holdings import escapes
 from gradlint.library.python.classes import python_type
 from gradlint.library.python.results import argument, fresh, place, text
 
@@ -135,6 +137,8 @@ def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:
     """An attribute whose name is not known."""
     if isinstance(value, Lib) and value.name in _FAMILIES:
         return Lib(_FAMILIES[value.name])
+    if roles.looks_like_optimizer(m, value):  # its `step`, it may be
+        escapes(m, [value], call)
     key = ("attribute", m.symbol(call.args[1]))
     return Unknown(m.symbol(value).derive(key, text(call)), data=isinstance(value, Unknown) and value.data)
 

@@ -1,0 +1,78 @@
+"""The optimizers that code out of view gets at through a callback, and can step or clear by it.
+
+engine.on_batch_end(lambda: optimizer.step())
+getattr(optimizer, name)()
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import hears
+from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Function, Instance, Object, Symbol
+from gradlint.ir import nodes as ir
+from gradlint.library.handed import within
+from gradlint.library.holdings import escapes
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+MAX_DEPTH = 3  # of functions that call each other
+_STEPS = frozenset({"step", "zero_grad"})
+
+
+@hears("unknown call")
+@hears("data call")
+def handed(m: Machine, symbol: Symbol, call: Call) -> None:
+    """What a callback steps or clears, or is handed on together with, code out of view can step and clear."""
+    for value in call.values:
+        found = list(moved(value))
+        escapes(m, [*found, *call.values] if _is_callback(value) and _moves(value) else found, call)
+
+
+def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:
+    """What a callback calls `step` or `zero_grad` of, or has at hand while it does."""
+    if depth > MAX_DEPTH or not _is_callback(callback):
+        return
+    moves = _moves(callback)
+    for part in within(callback):
+        if moves:
+            yield part
+        yield from moved(part, depth + 1)
+
+
+def _is_callback(value: Abstract) -> bool:
+    return isinstance(value, Bound | Builtin | Function) or (
+        isinstance(value, Object) and value.cls == "functools.partial"
+    )
+
+
+def _moves(callback: Abstract, depth: int = 0) -> bool:
+    """Whether a callback, or another method of its object that it names, calls `step` or `zero_grad`."""
+    match callback:
+        case Builtin():
+            return callback.name.rpartition(".")[2] in _STEPS
+        case Function():
+            return not _STEPS.isdisjoint(_attributes(callback.node))
+        case Object():
+            return _moves(callback.state["func"])
+        case Bound(function=Function() as function, receiver=Instance() as receiver):
+            others = (_member(receiver, name) for name in _attributes(function.node) if depth < MAX_DEPTH)
+            return _moves(function) or any(
+                _moves(Bound(other, receiver), depth + 1) for other in others if other not in (None, function)
+            )
+    return False
+
+
+def _member(receiver: Instance, name: str) -> Function | None:
+    members = (cls.namespace.get(name) for cls in receiver.cls.lineage() if isinstance(cls, Class))
+    return next((member for member in members if isinstance(member, Function)), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _attributes(function: ir.Function) -> frozenset[str]:
+    """The names behind a dot that stand in a function."""
+    return frozenset(node.attr for node in ast.walk(function.source) if isinstance(node, ast.Attribute))
