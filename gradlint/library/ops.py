@@ -899,10 +899,17 @@ def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     if isinstance(value, Tensor) and value.node.at == frame.span(node) and not value.node.op.endswith("_"):
         op = value.node.op
         is_method = op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__")
-        if is_method and (op == "torch.Tensor.detach" or not _is_guessed(value.node)):
+        if is_method and (op == "torch.Tensor.detach" or not _is_guessed(value.node)) and not _is_run(m, node, frame):
             m.emit(
                 tape.Fact(at=value.node.at, what="discarded-result", value=value.node, detail=op, text=frame.text(node))
             )
+
+
+def _is_run(m: Machine, node: ir.Node, frame: Frame) -> bool:
+    """Whether the receiver is something unknown that is called or has parameters, and has a method of its own."""
+    receiver = node.function.target if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) else None
+    owner = m.evaluate(receiver, frame) if isinstance(receiver, ir.Name) else None
+    return isinstance(owner, Unknown) and owner.symbol in m.leaves
 
 
 def _is_guessed(result: tape.Value) -> bool:

@@ -139,13 +139,14 @@ def _is_needed(event: Kept, tape: Tape) -> bool:
 def _is_certain(value: Value, graphs: set[int]) -> bool:
     """Whether the gradient is more than assumed: a backward runs through the same operations.
 
-    That one part of a result carries gradient (the loss) says nothing of another (how many samples there were).
+    That one part of a result carries gradient (the loss) says nothing of another (how many samples there were), nor
+    of what code out of view makes of it (an accuracy).
     """
     pending, seen = [value], {id(value)}
     for source in pending:
         if id(source) in graphs:
             return True
-        for below in source.inputs if source.op != "part" else ():
+        for below in source.inputs if source.op not in ("part", "call") else ():
             if below.requires_grad and id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)

@@ -1,0 +1,105 @@
+"""What is said of programs that are built on code out of view: nothing of what that code can have done."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+import gradlint
+
+SETUP = """\
+import torch
+import unseen
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+net = nn.Linear(4, 4)
+optimizer = torch.optim.Adam(net.parameters())
+"""
+FROZEN = """
+model = unseen.Model.from_pretrained("small")
+model.requires_grad_(False)
+{}
+for x in torch.randn(3, 2, 4):
+    F.mse_loss(model(x), x).backward()
+"""
+MESSAGES = """
+for near, far, x in DataLoader(unseen.graphs()):
+    near.ndata["h"] = far.ndata["h"] = net(x)
+    {}
+    score = torch.cat([near.edata["score"], far.edata["score"]])
+    label = torch.cat([torch.ones_like(score), torch.zeros_like(score)])
+    optimizer.zero_grad()
+    F.binary_cross_entropy_with_logits(score, label).backward()
+    optimizer.step()
+"""
+EPOCHS = """
+graph = unseen.Cora()[0]
+for epoch in range(3):
+    with graph.local_scope():
+        graph.ndata["h"] = net(graph.ndata["feat"])
+        graph.update_all("h", "mean")
+        loss = F.cross_entropy(graph.ndata["mean"], graph.ndata["label"])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SIZES = """
+model = unseen.Model.from_pretrained("small")
+for x in torch.randn(3, 2, 4):
+    loss = F.mse_loss(model(x, unseen.rotary({})), x)
+    loss.backward()
+"""
+MEMORY = """
+memory = unseen.Memory(4)
+for x in torch.randn(3, 2, 4):
+    optimizer.zero_grad()
+    h = {}
+    loss = net(h).mean()
+    loss.backward()
+    optimizer.step()
+    memory.detach()
+"""
+METERS = """
+total = 0
+for x in torch.randn(3, 2, 4):
+    y = net(x)
+    loss = F.mse_loss(y, x)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "filled", "code"),
+    [
+        (FROZEN, "model.eval()", "GL107"),
+        (FROZEN, "model.enable_slicing()", "GL107"),
+        (FROZEN, "model.training = False", "GL107"),
+        (FROZEN, "model.add_adapter(2)", ""),
+        (FROZEN, "model.unfreeze()", ""),
+        (FROZEN, "model.head = nn.Linear(4, 4)", ""),
+        (FROZEN, "model.blocks[0].attention = unseen.Attention()", ""),
+        (FROZEN, "unseen.inject(model, rank=4)", ""),
+        (MESSAGES, "", "GL101"),
+        (MESSAGES, "near.apply_edges('h', 'score'), far.apply_edges('h', 'score')\n    near.apply_edges('h')", ""),
+        (EPOCHS, "", ""),
+        (SIZES, "model(x).loss // 2", "GL104"),
+        (SIZES, "480 // model.config.patch_size", ""),
+        (SIZES, "480 // (model.config.patch_size * 2)", ""),
+        (MEMORY, "x * memory", "GL206"),
+        (MEMORY, "memory(x)", ""),
+        (METERS, "loss", "GL508"),
+        (METERS, "loss * 2", "GL508"),
+        (METERS, "unseen.accuracy(y, x)", ""),
+    ],
+)
+def test_code_out_of_view_is_not_second_guessed(program: str, filled: str, code: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(SETUP + program.format(filled or "pass"))
+    found = gradlint.check(path, min_severity="note", ignore=["GL305"])
+    assert {finding.code for finding in found} == ({code} if code else set())
