@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.registry import hears
 from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Function, Instance, Object, Symbol
 from gradlint.ir import nodes as ir
-from gradlint.library.handed import within
+from gradlint.library.handed import is_callback, within
 from gradlint.library.holdings import escapes
 
 if TYPE_CHECKING:
@@ -30,24 +30,18 @@ def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """What a callback steps or clears, or is handed on together with, code out of view can step and clear."""
     for value in call.values:
         found = list(moved(value))
-        escapes(m, [*found, *call.values] if _is_callback(value) and _moves(value) else found, call)
+        escapes(m, [*found, *call.values] if is_callback(value) and _moves(value) else found, call)
 
 
 def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:
     """What a callback calls `step` or `zero_grad` of, or has at hand while it does."""
-    if depth > MAX_DEPTH or not _is_callback(callback):
+    if depth > MAX_DEPTH or not is_callback(callback):
         return
     moves = _moves(callback)
     for part in within(callback):
         if moves:
             yield part
         yield from moved(part, depth + 1)
-
-
-def _is_callback(value: Abstract) -> bool:
-    return isinstance(value, Bound | Builtin | Function) or (
-        isinstance(value, Object) and value.cls == "functools.partial"
-    )
 
 
 def _moves(callback: Abstract, depth: int = 0) -> bool:

@@ -42,7 +42,7 @@ def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """Code out of view is called: it can fill what it is given now, and what the callbacks given before can reach."""
     callbacks: deque[Abstract] = m.state.setdefault("callbacks", deque(maxlen=MOST_KEPT))
     for value in [*call.values, *_receiver(m, symbol, call.frame)]:
-        if _is_callback(value) and value not in callbacks:
+        if is_callback(value) and value not in callbacks:
             callbacks.append(value)
         _open(m, value)
     for callback in callbacks:
@@ -57,7 +57,7 @@ def _receiver(m: Machine, symbol: Symbol, frame: Frame) -> list[Abstract]:
     return [value for value in objects if m.symbol(value) is symbol.source]
 
 
-def _is_callback(value: Abstract) -> bool:
+def is_callback(value: Abstract) -> bool:
     return isinstance(value, Function | Bound | Builtin) or (
         isinstance(value, Object) and value.cls == "functools.partial"
     )
