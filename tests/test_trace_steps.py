@@ -216,9 +216,8 @@ def test_a_recursion_over_one_sequence_keeps_no_graphs(tmp_path: pathlib.Path) -
         def train(states, rewards):
             values, back, targets = model(states).squeeze(1), 0.0, []
             for value, reward in zip(values, rewards):
-                back = reward + 0.9 * back
+                back = reward + value + 0.9 * back
                 targets.append(float(back))
-                back = 0.5 * (back - value)
             loss = (values - torch.tensor(targets)).square().mean()
             optimizer.zero_grad()
             loss.backward()
@@ -229,3 +228,30 @@ def test_a_recursion_over_one_sequence_keeps_no_graphs(tmp_path: pathlib.Path) -
         """
     )
     assert "GL508" not in dict(report(tmp_path, text)[0])
+
+
+def test_a_name_that_has_a_number_later_on_says_nothing_of_the_tensor_that_it_has_now(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        scale = 0.7
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def train(states, reward):
+            seen = []
+            out = model(states).square().mean()
+            seen.append(out.item())
+            loss = reward + scale * out
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            out = torch.tensor(seen)
+
+        for _ in range(6):
+            train(torch.randn(8, 4), 0.3)
+        """
+    )
+    (tmp_path / "train.py").write_text(text)
+    assert trace(tmp_path, "--output-format", "json", "train.py").report["findings"] == []

@@ -1,4 +1,4 @@
-"""What the source of one function says of a value: whether what one expression gives is used in another.
+"""What the source of one function says of a value: by which names what one expression gives is used in another.
 
 The order of the statements and their conditions do not matter: a name that is bound anywhere to what is computed from a
 value carries it everywhere. Asked only of two places that have both run.
@@ -12,20 +12,30 @@ from collections.abc import Iterator
 from types import CodeType
 
 from gradlint.trace.frames import Frame
-from gradlint.trace.source import extent, function, position
+from gradlint.trace.source import extent, function, module, once, position
+
+_IMPORTS = ast.Import | ast.ImportFrom
 
 
-@functools.lru_cache(maxsize=4096)
-def flows(code: CodeType, origin: int, use: int) -> bool:
-    """Whether what the expression at instruction `origin` gives goes into the one at instruction `use`."""
+@once
+def carriers(code: CodeType, origin: int, use: int) -> frozenset[str]:
+    """The words in the expression at `use` that carry what the one at `origin` gives; '' for that itself."""
     body = function(code)
     if body is None or origin == use:
-        return False
+        return frozenset()
     source, target = (_node(body, code, instruction) for instruction in (origin, use))
     if source is None or target is None:
-        return False
-    carrying = _carrying(body, source)
-    return any(node is source or _word(node) in carrying for node in ast.walk(target))
+        return frozenset()
+    carrying = _carrying(body, source, _imported(code.co_filename))
+    words = carrying & {_word(node) for node in ast.walk(target)}
+    return words | {""} if any(node is source for node in ast.walk(target)) else words
+
+
+@functools.cache
+def _imported(path: str) -> frozenset[str]:
+    """The names that a file imports: `torch.tensor(numbers)` puts nothing into `torch`."""
+    imports = (node for node in ast.walk(module(path) or ast.Module([], [])) if isinstance(node, _IMPORTS))
+    return frozenset(name.asname or name.name.partition(".")[0] for node in imports for name in node.names)
 
 
 def _node(body: ast.AST, code: CodeType, instruction: int) -> ast.AST | None:
@@ -33,10 +43,10 @@ def _node(body: ast.AST, code: CodeType, instruction: int) -> ast.AST | None:
     return next((node for node in ast.walk(body) if extent(node) == at), None)
 
 
-def _carrying(body: ast.AST, source: ast.AST) -> frozenset[str]:
+def _carrying(body: ast.AST, source: ast.AST, modules: frozenset[str]) -> frozenset[str]:
     """The names and attributes that hold what is computed from `source`."""
     found: set[str] = set()
-    bindings = [binding for node in ast.walk(body) for binding in _bindings(node)]
+    bindings = [each for node in ast.walk(body) for each in _bindings(node) if each[0] not in modules]
     grows = True
     while grows:
         grows = False

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
-from gradlint.trace.derived import flows
-from gradlint.trace.frames import Place
+import torch
+
+from gradlint.trace.derived import carriers
+from gradlint.trace.frames import Place, scopes
 from gradlint.trace.memory import Memory
 from gradlint.trace.records import Op
 
@@ -81,5 +83,13 @@ def _same_function(memory: Memory, place: Place) -> Iterator[Op]:
     for _, op in memory.escapes:
         if op.step == memory.step and op.inputs:
             left = next((each for each in op.place if each.activation == frame.activation), None)
-            if left is not None and flows(frame.code, left.instruction, frame.instruction):
+            if left is not None and _is_carried(frame.code, carriers(frame.code, left.instruction, frame.instruction)):
                 yield op
+
+
+def _is_carried(code: CodeType, words: frozenset[str]) -> bool:
+    """Whether one of these names may have a number: a tensor of the same name, at another time, is followed itself."""
+    if not words:
+        return False
+    variables = next((variables for running, variables in scopes() if running is code), {})
+    return not all(isinstance(variables.get(word), torch.Tensor) for word in words)

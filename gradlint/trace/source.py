@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TypeGuard, TypeVar
+from typing import Concatenate, ParamSpec, TypeGuard, TypeVar
 
 from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
@@ -23,21 +23,22 @@ _FOR_ITER = dis.opmap["FOR_ITER"]
 _Loop = ast.For | ast.AsyncFor | ast.While
 _STATEMENTS = (ast.stmt, ast.ExceptHandler)
 Position = tuple[int, int, int, int]
+Places = ParamSpec("Places")
 Answer = TypeVar("Answer")
 
 
-def _once(function: Callable[[CodeType, int], Answer]) -> Callable[[CodeType, int], Answer]:
-    """Answers a question about an instruction once. Code goes by its id: hashing it reads all of its constants."""
-    known: dict[tuple[int, int], tuple[Answer, CodeType]] = {}
+def once(function: Callable[Concatenate[CodeType, Places], Answer]) -> Callable[Concatenate[CodeType, Places], Answer]:
+    """Answers a question about instructions once. Code goes by its id: hashing it reads all of its constants."""
+    known: dict[tuple[object, ...], tuple[Answer, CodeType]] = {}
 
-    @functools.wraps(function)
-    def answer(code: CodeType, instruction: int) -> Answer:
-        key = (id(code), instruction)
+    def answer(code: CodeType, /, *at: Places.args, **named: Places.kwargs) -> Answer:
+        key = (id(code), *at)
         found = known.get(key)
         if found is None:
-            found = known[key] = (function(code, instruction), code)  # kept, so that its id stays what it is
+            found = known[key] = (function(code, *at, **named), code)  # kept, so that its id stays what it is
         return found[0]
 
+    functools.update_wrapper(answer, function)
     return answer
 
 
@@ -154,7 +155,7 @@ def position(frame: Frame) -> Position:
     return (line, column or 0, end_line or line, end_column or column or 0)
 
 
-@_once
+@once
 def span(code: CodeType, instruction: int) -> Span:
     """Where that is, as a report says it."""
     if instruction < 0:
@@ -180,7 +181,7 @@ def _line(path: str, number: int) -> str:
     return lines[number - 1] if number <= len(lines) else ""
 
 
-@_once
+@once
 def text(code: CodeType, instruction: int) -> str:
     """The source of the expression, on one line and shortened."""
     at = span(code, instruction)
@@ -194,7 +195,7 @@ def text(code: CodeType, instruction: int) -> str:
     return whole if len(whole) <= _SHOWN else whole[: _SHOWN - 3] + "..."
 
 
-@_once
+@once
 def name(code: CodeType, instruction: int) -> str:
     """The variable or attribute that the expression is bound to, or ''."""
     return _file(code.co_filename).names.get(position(Frame(0, code, instruction)), "")
@@ -216,7 +217,7 @@ def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
     return span(code, -1)
 
 
-@_once
+@once
 def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     """The loops of its own function around an instruction, outermost first."""
     if code.co_name.startswith("<") and code.co_name != "<module>":
@@ -234,7 +235,7 @@ def called(code: CodeType, instruction: int) -> Loop:
     return Loop(code.co_filename, line, column, "data", ())
 
 
-@_once
+@once
 def iterates(code: CodeType, instruction: int) -> bool:
     """Whether a `for` asks there for what is next."""
     return instruction >= 0 and code.co_code[instruction] == _FOR_ITER
@@ -285,7 +286,7 @@ class Branch:
     side: bool
 
 
-@_once
+@once
 def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
     """The conditions on the way to an instruction, inside the innermost loop of its function, outermost first."""
     body = function(code)
@@ -327,13 +328,13 @@ def _branch(path: str, test: ast.expr, side: bool) -> Branch:
     return Branch(span_of(path, extent(test)), text, side)
 
 
-@_once
+@once
 def counters(code: CodeType, instruction: int) -> tuple[str, ...]:
     """The names of the counters of the loops around an instruction."""
     return tuple(name for loop in loops(code, instruction) for name in (loop.names[:1] or ("",)))
 
 
-@_once
+@once
 def loss_name(code: CodeType, instruction: int) -> str:
     """The variable that the expression is bound to, where its name says that it is a loss, or ''."""
     bound = name(code, instruction)
