@@ -134,8 +134,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             continue
         if any(sample.says(part) == "counted" for sample in samples):
             continue
-        for sample in samples:
-            if sample.says(part) not in ("zero", "made") or sample.parts[part][1] in told:
+        made = [sample for sample in samples if sample.says(part) in ("zero", "made")]
+        told |= set(_coded(part, made))
+        for sample in made:
+            if sample.parts[part][1] in told:
                 continue
             if _is_for_the_sample(sample, read) and not _is_flagged(part, sample, read):
                 told.add(sample.parts[part][1])
@@ -178,6 +180,15 @@ def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
         return False
     fewest = min((len(found) for found in parting), default=0)
     return any(all(map(_asks_the_sample, found.values())) for found in parting if len(found) == fewest)
+
+
+def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:
+    """Where a label is made up by a condition that makes up another one otherwise: classes by the name of a file."""
+    for one in made:
+        place = one.parts[part][1]
+        others = (other for other in made if other.parts[part][1] != place)
+        if any(len(_parting(one.tape, other.tape)) == 1 for other in others):
+            yield place
 
 
 def _was_left_out(tape: Tape, parting: dict[Span, str]) -> bool:
