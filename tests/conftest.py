@@ -1,12 +1,16 @@
 """What tests share."""
 
 import io
+import os
 import sys
 
 import pytest
 from commandline import Ran, Run
 
 from gradlint.cli import main
+
+if "GRADLINT_TEST_CUDA" not in os.environ:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # what the programs of the tests do was found out on a CPU
 
 
 @pytest.fixture(autouse=True)

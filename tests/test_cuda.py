@@ -1,4 +1,4 @@
-"""What only a CUDA device shows; skipped without one."""
+"""What only a CUDA device shows: `GRADLINT_TEST_CUDA=1 pytest tests/test_cuda.py`; skipped without one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from traced import plain, trace
 from gradlint.training import Trainer, choose_precision
 from gradlint.training.precision import Wish
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and GRADLINT_TEST_CUDA=1")
 
 DEVICE = torch.device("cuda")
 GRAPH = """
@@ -155,6 +155,22 @@ def test_a_watched_step_waits_for_the_device_no_more_than_alone(tmp_path: pathli
     (tmp_path / "train.py").write_text(WATCHED)
     alone, watched = plain(tmp_path, "train.py"), trace(tmp_path, "train.py")
     assert watched.out == alone.out != "", watched.err
+
+
+def test_gradients_that_are_set_to_zeros_are_cleared(tmp_path: pathlib.Path) -> None:
+    program = """
+        import torch
+        model = torch.nn.Linear(4, 1).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(12):
+            loss = model(torch.randn(2, 4, device="cuda")).square().mean()
+            loss.backward()
+            optimizer.step()
+            for parameter in model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    assert trace(tmp_path, "--output-format", "json", "train.py").codes == []
 
 
 @pytest.mark.parametrize(("statement", "code"), [("h = h.detach()", "GL106"), ("h.mul_(2)", "GL201")])

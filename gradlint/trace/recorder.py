@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 from gradlint.tape import Cut, Kind
 from gradlint.trace import escapes
-from gradlint.trace.frames import Place, here
+from gradlint.trace.capture import is_captured
+from gradlint.trace.frames import Place, here, nearest
 from gradlint.trace.memory import storage_key
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
@@ -58,6 +59,7 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.session = session
         self.memory = session.memory
+        self._clearing: dict[object, bool] = {}  # what the lines that set a gradient did last: did it clear?
         self._has_begun = False  # what may become a total over the steps
         self._specials: dict[str, Callable[..., Any]] = {
             "requires_grad_": self._requires_grad_,
@@ -391,9 +393,24 @@ class Recorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         if args[1] is not None:
             self.session.guarded(self.session.gradient_given, args[0])
-        if had and (args[1] is None or _is_zero(args[1])):
+        if had and (args[1] is None or self._is_zero(args[1])):
             self.session.guarded(self.session.gradient_dropped, args[0])
         return out
+
+    def _is_zero(self, gradient: Tensor) -> bool:
+        """Whether what is set for a gradient clears it.
+
+        To ask waits for a device that is not the CPU: once the run is only watched, the line does what it did before.
+        """
+        if type(gradient) is not Tensor or gradient.layout is not torch.strided or is_captured(gradient):
+            return False
+        if gradient.device.type == "cpu":
+            return not bool(gradient.detach().any())
+        frame = next(iter(nearest()), None)
+        line = (frame.code, frame.instruction) if frame is not None else None
+        if self.session.recording or line not in self._clearing:
+            self._clearing[line] = not bool(gradient.detach().any())
+        return self._clearing[line]
 
     def _get_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         out = func(*args, **kwargs)
@@ -507,12 +524,6 @@ def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
 def _terms(made: Op) -> tuple[Op, ...]:
     """What a sum is made of, and what these are scaled from: `decay * total + (1 - decay) * loss`."""
     return (*made.inputs, *(source for term in made.inputs for source in term.inputs))
-
-
-def _is_zero(gradient: Tensor) -> bool:
-    """Whether what is set for a gradient clears it; not asked where the answer would wait for another device."""
-    plain = type(gradient) is Tensor and gradient.layout is torch.strided and gradient.device.type == "cpu"
-    return plain and not bool(gradient.detach().any())
 
 
 def _grows_into(total: Op, made: Op) -> bool:
