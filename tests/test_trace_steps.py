@@ -255,3 +255,25 @@ def test_a_name_that_has_a_number_later_on_says_nothing_of_the_tensor_that_it_ha
     )
     (tmp_path / "train.py").write_text(text)
     assert trace(tmp_path, "--output-format", "json", "train.py").report["findings"] == []
+
+
+def test_a_tensor_that_only_says_a_shape_is_nothing_that_its_namesake_cuts(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        spread, flat, count = torch.rand(2), torch.rand(16), torch.arange(16).view(8, 2)
+        for x in torch.randn(6, 8, 4):
+            mean = model(x)
+            known = spread.expand_as(mean) + flat.view_as(mean) + flat.reshape_as(mean)
+            known = known + count.type_as(mean) + count.to(other=mean)
+            loss = (mean - known).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    (tmp_path / "train.py").write_text(text)
+    assert trace(tmp_path, "--output-format", "json", "train.py").report["findings"] == []

@@ -124,6 +124,7 @@ _DATA = frozenset(
         "from_file",
     ]
 )
+_SHAPED = frozenset(["expand_as", "view_as", "reshape_as", "type_as", "to"])
 _COPIES = frozenset(["tensor", "as_tensor", "new_tensor", "scalar_tensor", "full", "asarray", "from_numpy"])
 
 
@@ -141,6 +142,7 @@ class Spec:
     data: bool = False
     copies: bool = False
     patterned: bool = False  # the tensors that it is given only say shape and dtype
+    shaped: bool = False  # those after the first do
     zero_gradient: bool = False
     missing: bool = False
     is_loss: bool = False
@@ -226,6 +228,7 @@ def _judge(func: Callable[..., Any]) -> Spec:
         data=name in _DATA,
         copies=name in _COPIES,
         patterned=name.endswith("_like") or (name.startswith("new_") and name != "new_tensor"),
+        shaped=name in _SHAPED,
         zero_gradient=known is not None and known.zero_gradient,
         missing=known is not None and known.missing_derivative,
         is_loss=is_loss_function(title),

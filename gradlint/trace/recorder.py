@@ -122,7 +122,9 @@ class Recorder(TorchFunctionMode):
     ) -> None:
         place = here()
         given = tensors((*args, *kwargs.values()))
-        shown = tensors((*args[1:], *kwargs.values())) if judged.name == "new_tensor" else given
+        shown = tensors(args[:1]) if judged.shaped else given
+        if judged.name == "new_tensor":
+            shown = tensors((*args[1:], *kwargs.values()))
         inputs = () if judged.patterned else tuple(self.memory.of(tensor, place) for tensor in shown)
         if judged.copies or (not shown) or any(isinstance(arg, float) for arg in args):
             inputs += escapes.linked(self.memory, (*args, *kwargs.values()), place)
