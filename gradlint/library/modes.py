@@ -135,7 +135,8 @@ def set_by_context(m: Machine, made: Object) -> None:
 def enter(m: Machine, made: Object, call: Call) -> Abstract:
     made.state["outer"] = _before(m, made)
     made.state["entered"] = True
-    _enter(m, made, by_call=True)
+    if m.grad.at != made.at:  # `set_grad_enabled(…)` has acted already
+        _enter(m, made, by_call=True)
     return NONE
 
 

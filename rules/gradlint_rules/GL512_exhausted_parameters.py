@@ -78,6 +78,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _message(fact: Fact) -> str:
+    if fact.related and fact.related[0][0] == fact.at:  # zip(parameters, parameters)
+        return f"`{fact.text}` is given one generator of parameters twice: each takes what the other does not get"
     line = f" on line {fact.related[0][0].line}" if fact.related else ""
     return f"the generator of parameters is used up{line}: `{fact.text}` gets none"
 
