@@ -91,6 +91,7 @@ for x in torch.randn(3, 2, 4):
         (SIZES, "model(x).loss // 2", "GL104"),
         (SIZES, "480 // model.config.patch_size", ""),
         (SIZES, "480 // (model.config.patch_size * 2)", ""),
+        (SIZES, "model(x).loss.shape[0] // 2", ""),
         (MEMORY, "x * memory", "GL206"),
         (MEMORY, "memory(x)", ""),
         (METERS, "loss", "GL508"),

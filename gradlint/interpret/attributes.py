@@ -284,6 +284,9 @@ def class_of(made: Instance | Object) -> Abstract | None:
     return made.cls if isinstance(made, Instance) else Lib(made.cls)
 
 
+_SIZES = frozenset(["shape", "ndim"])
+
+
 @handles(ATTRIBUTE, Unknown)
 def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute of something unknown: what was assigned to it, what tensors and optimizers have, or a part of it."""
@@ -299,4 +302,6 @@ def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | 
     known = method(unknown, "unknown", name)
     if known is not None:
         return known
+    if name in _SIZES:  # of a tensor, most likely: a number, and nothing to differentiate
+        return Unknown(unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True)
     return derived(m, unknown, "attribute", name, at.node, at.frame)
