@@ -72,6 +72,14 @@ for x in torch.randn(3, 2, 4):
     optimizer.step()
     total += {}
 """
+SCHEDULES = """
+scheduler = {}
+for x in torch.randn(3, 2, 4):
+    optimizer.zero_grad()
+    net(x).mean().backward()
+    scheduler.step()
+    optimizer.step()
+"""
 
 
 @pytest.mark.parametrize(
@@ -94,6 +102,8 @@ for x in torch.randn(3, 2, 4):
         (SIZES, "model(x).loss.shape[0] // 2", ""),
         (MEMORY, "x * memory", "GL206"),
         (MEMORY, "memory(x)", ""),
+        (SCHEDULES, "torch.optim.lr_scheduler.StepLR(optimizer, 2)", "GL510"),
+        (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
         (METERS, "loss", "GL508"),
         (METERS, "loss * 2", "GL508"),
         (METERS, "unseen.accuracy(y, x)", ""),
