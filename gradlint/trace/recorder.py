@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 _LEAF = "a leaf Variable that requires grad"
 _LEAF_VIEW = "a view of a leaf Variable that requires grad"
+_PAIRED = frozenset({"broadcast_tensors", "meshgrid"})  # each result is a view of the argument in its place
 _SUMS = frozenset({"add", "add_", "radd", "iadd"})
 _KEPT = frozenset({int, float, str, bool})  # types of arguments that a record keeps as they are
 _MOST_SUMS = 200
@@ -130,11 +131,12 @@ class Recorder(TorchFunctionMode):
             inputs += escapes.linked(self.memory, (*args, *kwargs.values()), place)
         elif kwargs:
             inputs += escapes.handed_on(self.memory, kwargs.values())
-        if len(outs) > 1 and any(out.requires_grad for out in outs):
+        is_paired = judged.name in _PAIRED and len(inputs) == len(outs)
+        if len(outs) > 1 and not is_paired and any(out.requires_grad for out in outs):
             inputs = (self._call(judged, inputs, place, before),)
-        for out in outs:
+        for position, out in enumerate(outs):
             if not any(out is tensor for tensor in given):
-                made = self.op(judged, inputs, out, place, before)
+                made = self.op(judged, inputs[position : position + 1] if is_paired else inputs, out, place, before)
                 made.arguments = self._arguments(args[::-1] if judged.reflected else args, kwargs)
                 if kwargs.get("rounding_mode"):
                     made.flags |= {"zero-gradient"}

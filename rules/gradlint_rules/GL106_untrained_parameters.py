@@ -94,7 +94,7 @@ from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Paramet
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import overlap
 from gradlint_rules.overwritten import is_step
-from gradlint_rules.starved import is_bypassed, is_cut, place
+from gradlint_rules.starved import is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
 
@@ -119,17 +119,38 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         return
     reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
     reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
+    found: list[_Blocked] = []
     by_place: dict[Span, list[_Blocked]] = {}
     for tape in paths:
         for blocked in _blocked(tape):
             if not _is_in(blocked.parameter, reached) and not _follows(blocked, reached):
-                by_place.setdefault(place(blocked.by), []).append(blocked)
+                found.append(blocked)
+    for blocked in _least_meant(found):
+        by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
 
 
 def _is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:
     return any(other and overlap(parameter, other) for other in reached)
+
+
+def _least_meant(found: Sequence[_Blocked]) -> list[_Blocked]:
+    """Of what blocks a parameter, the obstacles that are least likely to be there on purpose."""
+    least: dict[int, tuple[bool, int]] = {}
+    for blocked in found:
+        rank = _purpose(blocked.by)
+        least[id(blocked.parameter)] = min(rank, least.get(id(blocked.parameter), rank))
+    return [blocked for blocked in found if _purpose(blocked.by) == least[id(blocked.parameter)]]
+
+
+def _purpose(obstacle: Value) -> tuple[bool, int]:
+    """How likely an obstacle is meant: a `detach` rather than an `argmax`, what a rollout did without grad mode rather.
+
+    PPO evaluates once more, with a gradient, what was acted on under `no_grad`; a codebook is moved to `z.detach()`.
+    """
+    meant = (Cut.DETACH, Cut.GRAD_MODE)
+    return is_meant(obstacle), meant.index(obstacle.cut) + 1 if obstacle.cut in meant else 0
 
 
 def _follows(blocked: _Blocked, reached: Sequence[Parameter | None]) -> bool:
