@@ -83,7 +83,9 @@ def _is_run(event: Fact) -> bool:
     made = event.value.inputs[0] if event.value and event.value.inputs else None
     while made is not None and made.op.startswith("torch.Tensor.") and made.inputs and _lies_in(made.at, event.at):
         made = made.inputs[0]
-    return made is not None and any(_lies_in(at, event.at) for at in (made.at, *made.stack))
+    if made is None or made.op == "torch.Tensor.grad":  # where it is first read is not where it was made
+        return False
+    return any(_lies_in(at, event.at) for at in (made.at, *made.stack))
 
 
 def _lies_in(part: Span, whole: Span) -> bool:
