@@ -89,6 +89,22 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
     return made
 
 
+@fallback
+def embedded(m: Machine, call: Call) -> Abstract | None:
+    """`nn.Embedding.from_pretrained(vectors)`: an embedding whose weight is frozen, unless `freeze=False`."""
+    cls, _, made_by = call.name.rpartition(".")
+    if cls not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or made_by != "from_pretrained":
+        return None
+    freeze = call.constant(1, "freeze", True if call.get(1, "freeze") is None else None)
+    if not isinstance(freeze, bool):
+        return None
+    made = Object(cls, call.frame.span(call.node), {"effect": layer(cls)}, module=tape.Module(f"<{cls}>"))
+    made.state["arguments"] = {}
+    weight = make_parameter(m, "weight", made.module, call, requires_grad=not freeze)
+    made.state["parameters"] = {"weight": weight}
+    return made
+
+
 def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
     """The names of a layer's own parameters; a `*` stands for what is not known of a name."""
     names = (effect.parameters if effect is not None else ()) or ("weight", "bias")
