@@ -154,6 +154,7 @@ class Oracle:
         self.taken: dict[Choice, bool] = {}
         self.visits: dict[Site, int] = {}
         self.decisions: list[tape.Decision] = []
+        self.asked = 0  # how often something hung on how a branch goes
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
 
     def decide(
@@ -163,6 +164,7 @@ class Oracle:
 
         One that `keeps` to its default leaves the other way to another round.
         """
+        self.asked += 1
         known = self.facts.known(test)
         if known is not None:
             return known, False

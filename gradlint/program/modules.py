@@ -109,6 +109,11 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
                 yield from ((f"{module or ''}.{name.name}".lstrip("."), level) for name in names)
 
 
+def _hangs_on_branches(statement: ir.Node, value: Abstract) -> bool:
+    """Whether another path finds another value, `DEVICE` or the default of a field, and no definition or none."""
+    return isinstance(value, Const) or isinstance(statement, ir.Class | ir.ImportFrom)
+
+
 def _is_filled(value: Abstract) -> bool:
     """Whether other statements of a program can register something in a value."""
     if isinstance(value, Class):
@@ -155,6 +160,7 @@ class Program:
         self.sources: dict[Path, Source | None] = {}
         self.frames: dict[Path, Frame] = {}
         self.found: dict[tuple[Path, str, int], Path | None] = {}
+        self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run
         self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
         self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
@@ -190,6 +196,9 @@ class Program:
         for frame in self.frames.values():
             for name in [name for name, value in frame.locals.items() if not isinstance(value, _KEPT)]:
                 del frame.locals[name]
+        for frame, name in self.decided:
+            frame.locals.pop(name, None)
+        self.decided.clear()
 
     def bound(self) -> dict[Path, frozenset[str]]:
         """The names of each module that are bound."""
@@ -212,6 +221,7 @@ class Program:
     def _bind_own(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
         source = frame.source
         if name in frame.locals:
+            m.oracle.asked += (frame, name) in self.decided
             return frame.locals[name]
         if source is None:
             return None
@@ -219,6 +229,7 @@ class Program:
             if id(statement) in source.pending:
                 continue
             source.pending.add(id(statement))
+            asked = m.oracle.asked
             imports = isinstance(statement, ir.Import | ir.ImportFrom)
             self.importing += imports
             try:
@@ -227,6 +238,8 @@ class Program:
                 self.importing -= imports
                 source.pending.discard(id(statement))
             if name in frame.locals:
+                if m.oracle.asked > asked and _hangs_on_branches(statement, frame.locals[name]):
+                    self.decided.add((frame, name))
                 if _is_filled(frame.locals[name]):
                     self.unfilled.append((frame, name))
                 while self.unfilled and not self.importing:  # what is being imported cannot be used yet
