@@ -196,11 +196,12 @@ class Optimizer:
     stepped_elsewhere: bool = False  # by methods of its owner that were not run
     stack: tuple[Span, ...] = ()  # the calls that led to where it is made
     order: int | None = None  # number of events on the tape when it was made; None where that was not seen
+    number: int = 0  # how many the same line, called in the same way, made before: `[SGD(…) for layer in layers]`
 
     @property
-    def identity(self) -> tuple[Span, tuple[Span, ...], str]:
+    def identity(self) -> tuple[Span, tuple[Span, ...], str, int]:
         """What tells it from others on every path: one function can make several, and so can one line of a loop."""
-        return self.at, self.stack, self.name
+        return self.at, self.stack, self.name, self.number
 
     def holds(self, parameter: Parameter) -> bool:
         for value in self.parameters:

@@ -63,7 +63,9 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
     """An optimizer holding what it is given: parameters, generators of them, groups."""
     handle = tape.Optimizer("", cls, call.frame.span(call.node), stack=m.where)
     handle.complete = _collect(m, params, handle.parameters, call)
-    m.state.setdefault("optimizers", []).append(handle)
+    made: list[tape.Optimizer] = m.state.setdefault("optimizers", [])
+    handle.number = sum(other.at == handle.at and other.stack == handle.stack for other in made)
+    made.append(handle)
     m.note("new", "optimizer", handle.at)
     handle.order = len(m.tape.events)
     m.emit(tape.Fact(at=handle.at, what="optimizer", detail=cls))

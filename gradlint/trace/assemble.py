@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -65,6 +66,7 @@ class Assembler:
         self._held: dict[int, tape.Value] = {}
         self._modules: dict[tuple[str, ...], tape.Module] = {}
         self._steppers: dict[int, Any] = {}
+        self._made: Counter[tuple[Span, tuple[Span, ...]]] = Counter()  # optimizers, by where they are made
         self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
         self._gates: dict[source.Loop, dict[source.Branch, tuple[Span, ...]]] = {}
@@ -277,6 +279,8 @@ class Assembler:
             place = stepper.place
             name = source.name(place[0].code, place[0].instruction) if place else ""
             known = tape.Optimizer(name or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place))
+            known.number = self._made[known.at, known.stack]
+            self._made[known.at, known.stack] += 1
             self._steppers[id(stepper)] = known
         if len(known.parameters) != len(stepper.held):
             known.parameters[:] = [self.held(each, index in stepper.frozen) for index, each in enumerate(stepper.held)]

@@ -100,7 +100,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             yield _report(account, update, sink)
 
 
-_Identity = tuple[Span, tuple[Span, ...], str]
+_Identity = tuple[Span, tuple[Span, ...], str, int]
 
 
 def _again(update: Update) -> list[Backward]:
