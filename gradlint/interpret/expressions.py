@@ -742,9 +742,18 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
     symbol = target.symbol or m.symbol(target)
     unknown_key = key if key is not None else m.symbol(index)
     held = target.items.get(("unknown", m.symbol(index)))
+    if held is None and target.symbol is None:
+        held = _any_filled_in(target)
     if held is not None:
         return held
     return Unknown(symbol.derive(("item", unknown_key), frame.text(node)), data=target.symbol is not None)
+
+
+def _any_filled_in(target: Mapping) -> Abstract | None:
+    """What a dict that is filled under unknown keys has under another key: `features[name] = …`, data and no graph."""
+    is_filled = all(isinstance(key, tuple) and key[:1] == ("unknown",) for key in target.items)
+    is_data = all(isinstance(value, Tensor) and not value.node.requires_grad for value in target.items.values())
+    return next(iter(target.items.values()), None) if is_filled and is_data else None
 
 
 def _chosen(m: Machine, target: Mapping, index: Abstract) -> Abstract:
