@@ -53,8 +53,9 @@ For a few elements, compute only these: `out[mask] = x[mask].log()`.
 
 ## What it does not report
 - Arguments made safe before: `clamp(min=eps)`, `+ eps`, a `where` or `masked_fill` around the argument.
-- Arguments that are above zero by what computed them (`exp`, `softplus`, `softmax`), or behind a ReLU, whose backward
-  makes the NaN a zero. `clamp(min=0)`, `maximum(x, 0)` and `abs` do not help, and are reported.
+- Arguments that are above zero by what computed them (`exp`, `softplus`, `softmax`, unless a mask puts minus infinity
+  among its logits), or behind a ReLU, whose backward makes the NaN a zero. `clamp(min=0)`, `maximum(x, 0)` and `abs`
+  do not help, and are reported.
 - Conditions about something else than the argument.
 
 ## Limits

@@ -63,6 +63,7 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.guards import guarded
 from gradlint_rules.met import met
 from gradlint_rules.numbers import origin
 from gradlint_rules.numeric import logarithm_at_once
@@ -94,8 +95,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    for value in taught(arrival.sink, arrival.tape):
-        if value.inputs and _probability(value) is not None:
+    values = list(taught(arrival.sink, arrival.tape))
+    guarded_in_vain = {id(found.operation) for value in values for found in guarded(value)}  # GL701 tells of it
+    for value in values:
+        if value.inputs and _probability(value) is not None and id(value) not in guarded_in_vain:
             yield value.at, value
 
 
