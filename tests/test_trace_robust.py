@@ -310,3 +310,24 @@ def test_what_is_compiled_in_a_region_that_is_left_alone_runs_as_it_does_alone(t
             print(score(batch).sum().item().hex(), flush=True)
         """,
     )
+
+
+def test_what_is_only_watched_stays_compiled(tmp_path: pathlib.Path) -> None:
+    body = """
+        def doubled(graph, inputs):
+            return lambda *args: tuple(2 * each for each in graph.forward(*args))
+
+        scores = torch.compile(model.forward, backend=doubled)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = scores(torch.randn(8, 4)).square().mean()
+            loss.backward()
+            optimizer.step()
+            print(loss.item().hex(), flush=True)
+    """
+    alone, watched = both(tmp_path, body, "--level", "watch")
+    assert (watched.out, watched.code) == (alone.out, 0), watched.err
+    assert "what happens in compiled code is not seen" in watched.err
+    recorded = both(tmp_path, body)[1]
+    assert recorded.out != alone.out
+    assert "runs eagerly while it is recorded" in recorded.err

@@ -32,6 +32,10 @@ _MAIN_THREAD = threading.main_thread().ident
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
 _EVALUATIONS = 4
+_COMPILED = (
+    "compiled code runs eagerly while it is recorded, with eager rounding and dropout (not with --level watch), and is "
+    "not seen while it is only watched"
+)
 _LASTING = frozenset([
     "backward", "batch", "clip", "fact", "kept", "module", "read", "scheduler", "step", "train", "unscale", "update",
     "zero",
@@ -41,7 +45,7 @@ _LASTING = frozenset([
 def _lasts(note: Note) -> bool:
     """Whether the account of a step hangs on it; gradients can be cleared in place, or spoilt."""
     if note.kind == "inplace":
-        return note.facts["before"].gradient_of is not None or "lasting" in note.facts
+        return note.facts["before"].gradient_of is not None or note.facts["written"].lasts
     return note.kind in _LASTING
 
 
@@ -356,9 +360,7 @@ class Session:
         """The program compiles something."""
         if not self.compiled:
             self.compiled = True
-            self.blind["compiled code runs eagerly while it is recorded, and is not seen while it is only watched"] = (
-                None
-            )
+            self.blind[_COMPILED if self.level != "watch" else "what happens in compiled code is not seen"] = None
             for undo in self.before_compiling:
                 undo()
             self._switch(self.recording)
