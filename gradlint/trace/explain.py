@@ -7,7 +7,7 @@ was written behind autograd's back, never on the way of a healthy step.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -192,15 +192,11 @@ def overwritten_unseen(session: Session, note: Note, losses: list[torch.Tensor])
     _keep_writes(session, [unseen[storage_key(tensor)] for _, _, tensor in found])
 
 
-def _keep_writes(session: Session, cells: Collection[Cell]) -> None:
+def _keep_writes(session: Session, cells: Iterable[Cell]) -> None:
     """The notes of writes that spoil a gradient without an error outlast their step; the next ones are recorded."""
-    written = {id(write) for cell in cells for write in cell.writes if not write.counted}
-    for note in reversed(session.notes):
-        if note.step < session.step:
-            break
-        if note.kind == "inplace" and id(note.facts["written"]) in written:
-            note.facts["lasting"] = True
-            session.came_late(note.place)
+    for write in (each for cell in cells for each in cell.writes if not (each.counted or each.lasts)):
+        write.lasts = True
+        session.came_late(write.place)
 
 
 def _saved(node: Any, attribute: str) -> list[torch.Tensor]:

@@ -33,6 +33,7 @@ class Written:
     counted: bool
     serial: int
     version: int
+    lasts: bool = False  # it spoils a gradient without an error: the account of a step hangs on it
 
 
 @dataclass(eq=False, slots=True)
