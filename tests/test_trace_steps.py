@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import textwrap
 
@@ -277,3 +278,29 @@ def test_a_tensor_that_only_says_a_shape_is_nothing_that_its_namesake_cuts(tmp_p
     )
     (tmp_path / "train.py").write_text(text)
     assert trace(tmp_path, "--output-format", "json", "train.py").report["findings"] == []
+
+
+def test_a_route_names_an_expression_once_and_says_how_much_of_it_is_left_out(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        model, base = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD([*model.parameters(), *base.parameters()], lr=0.1)
+        for x in torch.randn(6, 8, 4):
+            spread = torch.distributions.Categorical(logits=base(x).detach()).entropy()  # cut
+        {scaled}
+            loss = model(x).square().mean() - spread.mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    for count, left_out in ((0, []), (20, ["  ... 13 more"])):
+        scaled = "\n".join(f"    spread = {number}.5 * spread" for number in range(count))
+        (tmp_path / "train.py").write_text(text.format(scaled=scaled))
+        _, told = trace(tmp_path, "train.py").err.split("route from the loss:\n")[:2]
+        route = list(itertools.takewhile(lambda line: line.startswith("  "), told.splitlines()))
+        assert len(route) > 2
+        assert len(route) == len(set(route))
+        assert [line for line in route if line.endswith("more")] == left_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -30,6 +31,11 @@ class Told:
     finding: Finding
     route: tuple[Place, ...]
     unreached: tuple[str, ...]
+
+    @property
+    def stops(self) -> tuple[Place, ...]:
+        """The route as people read it: several operations of one expression, inside of a library's call, are one."""
+        return tuple(next(places) for _, places in itertools.groupby(self.route, lambda place: (place.at, place.text)))
 
 
 def findings(tape: Tape, steps: dict[int, int], settings: Settings) -> list[Told]:

@@ -63,7 +63,7 @@ def _findings(told: Sequence[Told]) -> Iterator[str]:
             for other in finding.related
         )
         route = "".join(
-            f"<li><code>{_text(place.at)}</code> <code>{_text(place.text)}</code></li>" for place in each.route
+            f"<li><code>{_text(place.at)}</code> <code>{_text(place.text)}</code></li>" for place in each.stops
         )
         names = (
             f"<p>Parameters not reached: <code>{_text(', '.join(each.unreached))}</code></p>" if each.unreached else ""

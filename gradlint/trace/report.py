@@ -188,15 +188,18 @@ def _head(report: Report) -> str:
 def _extras(told: Told) -> Iterator[str]:
     if told.finding.step is not None:
         yield f"step: {told.finding.step}\n"
-    if len(told.route) > 1:
+    if len(told.stops) > 1:
         yield "route from the loss:\n"
-        yield from (f"  {place.at}  {place.text}\n" for place in _shortened(told.route))
+        yield from _shortened([f"  {place.at}  {place.text}\n" for place in told.stops])
     if told.unreached:
         yield f"parameters not reached: {listed(told.unreached, _SHOWN_NAMES)}\n"
 
 
-def _shortened(route: Sequence[Place]) -> Sequence[Place]:
-    return route if len(route) <= _SHOWN_ROUTE else (*route[: _SHOWN_ROUTE // 2], *route[-_SHOWN_ROUTE // 2 :])
+def _shortened(route: Sequence[str]) -> Sequence[str]:
+    if len(route) <= _SHOWN_ROUTE:
+        return route
+    half = _SHOWN_ROUTE // 2
+    return (*route[:half], f"  ... {len(route) - 2 * half} more\n", *route[-half:])
 
 
 def _summary(told: Sequence[Told]) -> str:
