@@ -197,6 +197,7 @@ class Optimizer:
     stack: tuple[Span, ...] = ()  # the calls that led to where it is made
     order: int | None = None  # number of events on the tape when it was made; None where that was not seen
     number: int = 0  # how many the same line, called in the same way, made before: `[SGD(…) for layer in layers]`
+    unscales: bool = False  # by itself, where a scaler steps it: `fused=True`
 
     @property
     def identity(self) -> tuple[Span, tuple[Span, ...], str, int]:

@@ -279,6 +279,7 @@ class Assembler:
             place = stepper.place
             name = source.name(place[0].code, place[0].instruction) if place else ""
             known = tape.Optimizer(name or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place))
+            known.unscales = stepper.unscales
             known.number = self._made[known.at, known.stack]
             self._made[known.at, known.stack] += 1
             self._steppers[id(stepper)] = known

@@ -66,6 +66,7 @@ class Stepper:
     optimizer: Stepper | None = None
     enabled: bool | None = True
     device: str = ""
+    unscales: bool = False
     starved: frozenset[int] = frozenset()
     steps: int = 0
 
@@ -155,6 +156,7 @@ class Session:
         self.scaled: dict[int, Op] = {}
         self.scales = False
         self.left_out: list[tuple[str, Held]] = []  # parameters that DDP missed, by the names that it gives them
+        self.refused_in_eval: list[tuple[str, ...]] = []  # the recurrent layers of which cuDNN refused a backward
         self.left_dark: dict[object, Place] = {}  # where grad mode was off and nothing was recorded
         self.collectives = Collectives()
         self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}

@@ -47,6 +47,8 @@ scaler.update()
 - Parameters that get no gradient: a frozen backbone in float16.
 - A loaded model that other code is given before it is trained: adapters have a dtype of their own.
 - Parameters that are cast back before they are trained, and a scaler that is disabled on this path.
+- `scaler.step` of a fused optimizer (`fused=True`), which unscales by itself, or of one whose class is not in view;
+  `scaler.unscale_` raises for these, too.
 
 ## Limits
 What a library loads in float16 is seen only where the program says so (`torch_dtype=`, `dtype=`).
@@ -60,7 +62,7 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Scaler, Tape, Unscale
 from gradlint_rules.held import identities, reached, share
-from gradlint_rules.words import calls, places
+from gradlint_rules.words import calls, is_out_of_view, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -92,9 +94,16 @@ def _unscaled_in_half(tape: Tape) -> Iterator[tuple[Fact, OptimizerStep | Unscal
                 OptimizerStep(scaler=Scaler(), optimizer=Optimizer() as optimizer)
                 | Unscale(optimizer=Optimizer() as optimizer)
             ) if casts:
-                held = identities(optimizer.parameters)
+                held = identities(optimizer.parameters) if not _unscales_by_itself(event) else []
                 yield from ((cast, event) for cast in _in_half(casts, held, trained))
                 trained = []
+
+
+def _unscales_by_itself(event: OptimizerStep | Unscale) -> bool:
+    """Whether the optimizer takes the factor out, and not the scaler: torch 2.13 does so in a fused one."""
+    if isinstance(event, Unscale):
+        return False
+    return event.optimizer.unscales or is_out_of_view(event.optimizer)
 
 
 def _in_half(

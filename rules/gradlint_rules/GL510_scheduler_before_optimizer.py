@@ -55,21 +55,19 @@ In a function that is given its optimizer and scheduler, both must step in the s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.rule import FixSource, Report
-from gradlint.tape import OptimizerStep, Scheduler, SchedulerStep, Tape
+from gradlint.tape import OptimizerStep, SchedulerStep, Tape
 from gradlint_rules.accounts import Key, key
 from gradlint_rules.training import scheduled_after
 from gradlint_rules.uncut import safe
-from gradlint_rules.words import places
+from gradlint_rules.words import is_out_of_view, places
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Call it after the optimizer's step: at the end of the batch, or of the epoch."
-_MADE = re.compile(r"([a-z_]\w*\.)*[A-Z]\w*\(")
 _AT_ANY_TIME = ("ReduceLROnPlateau", "CosineAnnealingWarmRestarts", "SWALR")
 
 
@@ -94,7 +92,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
     """The first step of the optimizer that this scheduler steers, where the two steps share a loop."""
     scheduler = event.scheduler
-    if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration or _is_told(event) or _is_out_of_view(scheduler):
+    if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration or _is_told(event) or is_out_of_view(scheduler):
         return None
     steps = [step for step in tape.events if isinstance(step, OptimizerStep)]
     if scheduler.optimizer is not None:
@@ -104,11 +102,6 @@ def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
     around = _around(event, tape)
     shared = [step for step in mine if step.iteration[: len(around)] == around]
     return mine[0] if shared and around else None
-
-
-def _is_out_of_view(scheduler: Scheduler) -> bool:
-    """Whether a class out of view made it, whose `step` can do as it likes: `LinearWarmUp(optimizer, warmup=0.1)`."""
-    return not scheduler.cls and _MADE.match(scheduler.name) is not None
 
 
 def _is_told(event: SchedulerStep) -> bool:

@@ -69,6 +69,7 @@ for x in torch.randn(5, 8, 4):
 ## What it does not report
 - A list that only aliases modules which are registered as well.
 - Layers whose parameters are handed to an optimizer in another way, or that get no gradient.
+- Layers that the program updates by hand (`weight -= rate * weight.grad`); a traced run does not tell these.
 
 ## Limits
 Only where the optimizer is in view.
@@ -80,7 +81,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Fact, Tape, Value
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -103,7 +104,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             parameter = fact.value.parameter
             if parameter is None or id(parameter) not in trained:
                 continue
-            if any(optimizer.holds(parameter) or not optimizer.complete for optimizer in optimizers):
+            is_held = any(optimizer.holds(parameter) or not optimizer.complete for optimizer in optimizers)
+            if is_held or _is_updated_by_hand(fact.value, tape):
                 kept.add((fact.at, parameter.at))
             elif optimizers:
                 found[fact.at, parameter.at] = fact
@@ -113,6 +115,12 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             f"what lies in `{fact.detail}` is no part of the module: no optimizer holds it, and it is never trained"
         )
         yield Report(at, message, _HELP, places(at))
+
+
+def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:
+    """Whether it is written to behind a backward: `weight -= rate * weight.grad`."""
+    first = min((sink.order for sink in tape.backwards()), default=0)
+    return parameter.storage is not None and any(write.order > first for write in parameter.storage.writes)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

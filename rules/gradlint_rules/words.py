@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradlint.finding import Related, Span
-from gradlint.tape import Backward, Decision, Value
+from gradlint.tape import Backward, Decision, Optimizer, Scheduler, Value
 
 PLACES = 4
 _CALLED = re.compile(r"([\w.]+(?:\[[^\[\]]*\])?)\.backward\(")
+_MADE = re.compile(r"([a-z_]\w*\.)*[A-Z]\w*\(")
 _BY_FRAMEWORK = {
     "training_step": "Lightning's backward of what `training_step` returns",
     "compute_loss": "the Trainer's backward of what `compute_loss` returns",
@@ -74,6 +75,11 @@ def loss_of(sink: Backward) -> str:
 def to_sink(sink: Backward) -> Related:
     """The place of a sink, for the reader."""
     return Related(sink.at, f"{loss_of(sink)} is back-propagated here")
+
+
+def is_out_of_view(made: Optimizer | Scheduler) -> bool:
+    """Whether a class out of view made it, whose `step` can do as it likes: `LinearWarmUp(optimizer, warmup=0.1)`."""
+    return not made.cls and _MADE.match(made.name) is not None
 
 
 def calls(stack: Sequence[Span], known: Sequence[Span]) -> list[Related]:

@@ -51,6 +51,7 @@ def held(session: Session, optimizer: Any) -> Stepper:
     """The record of an optimizer, with the parameters that it holds now."""
     optimizer = _wrapped(optimizer)
     stepper = session.stepper(optimizer)
+    stepper.unscales = getattr(optimizer, "_step_supports_amp_scaling", False) is True  # torch 2.13: `fused=True`
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     same = len(parameters) == len(stepper.seen)
     if not same or any(reference() is not each for reference, each in zip(stepper.seen, parameters, strict=False)):
