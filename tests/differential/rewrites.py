@@ -107,7 +107,7 @@ def _back_propagates(node: ast.AST) -> bool:
     return any(isinstance(called, ast.Attribute) and called.attr == "backward" for called in calls)
 
 
-def _leaves(body: list[ast.stmt]) -> bool:
+def leaves(body: list[ast.stmt]) -> bool:
     """Whether statements leave the loop that they are the body of, or go on to its next round."""
     pending: list[ast.AST] = list(body)
     for node in pending:
@@ -118,13 +118,15 @@ def _leaves(body: list[ast.stmt]) -> bool:
     return False
 
 
-def _scope(tree: ast.Module, statement: ast.stmt) -> ast.Module | ast.FunctionDef:
+def scope_of(tree: ast.Module, statement: ast.stmt) -> ast.Module | ast.FunctionDef:
+    """The innermost function around a statement, or the module."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     around = [node for node in functions if any(each is statement for each in ast.walk(node))]
     return around[-1] if around else tree  # a walk comes to what is further in later
 
 
-def _parameters(scope: ast.Module | ast.FunctionDef) -> set[str]:
+def parameters_of(scope: ast.Module | ast.FunctionDef) -> set[str]:
+    """The names of what a function is given."""
     if isinstance(scope, ast.Module):
         return set()
     given = scope.args
@@ -133,7 +135,7 @@ def _parameters(scope: ast.Module | ast.FunctionDef) -> set[str]:
     }
 
 
-class _Called(ast.NodeTransformer):
+class Called(ast.NodeTransformer):
     """Puts what `change` makes of a call in its place, from the inside out."""
 
     def __init__(self, change: Callable[[ast.Call], ast.expr]) -> None:
@@ -151,16 +153,16 @@ def round_in_a_function(tree: ast.Module) -> ast.Module | None:
     if found is None:
         return None
     loop = found[1]
-    scope = _scope(tree, loop)
+    scope = scope_of(tree, loop)
     nested = (ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.NamedExpr, *_SCOPES)
-    if _leaves(loop.body) or holds(loop.body, *nested) or _is_nested(tree, scope):
+    if leaves(loop.body) or holds(loop.body, *nested) or _is_nested(tree, scope):
         return None
     bound = stored(loop.body)
     outside = [each for each in ast.walk(scope) if isinstance(each, ast.Name)]
     inside = {id(node) for each in loop.body for node in ast.walk(each)}
     others = {each.id for each in outside if id(each) not in inside}
     early = {each.id for each in outside if id(each) not in inside and isinstance(each.ctx, ast.Store)}
-    early |= _parameters(scope)
+    early |= parameters_of(scope)
     own = (
         early if isinstance(scope, ast.FunctionDef) else early - read([each for each in tree.body if each is not loop])
     )
@@ -242,7 +244,7 @@ def batches_from_a_generator(tree: ast.Module) -> ast.Module | None:
 def epoch_in_a_closure(tree: ast.Module) -> ast.Module | None:
     """The training loop is a function within the one that it stands in."""
     found = training_loop(tree)
-    scope = _scope(tree, found[1]) if found is not None else tree
+    scope = scope_of(tree, found[1]) if found is not None else tree
     if found is None or isinstance(scope, ast.Module):
         return None
     block, loop = found
@@ -251,7 +253,7 @@ def epoch_in_a_closure(tree: ast.Module) -> ast.Module | None:
         return None
     inside = {id(node) for node in ast.walk(loop)}
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and id(node) not in inside]
-    early = {node.id for node in names if isinstance(node.ctx, ast.Store)} & stored(scope.body) | _parameters(scope)
+    early = {node.id for node in names if isinstance(node.ctx, ast.Store)} & stored(scope.body) | parameters_of(scope)
     shared = sorted(stored([loop]) & early)
     if stored([loop]) & {node.id for node in names} - set(shared):
         return None
@@ -327,7 +329,7 @@ def functions_for_methods(tree: ast.Module) -> ast.Module | None:
         return ast.Call(named, [function.value, *call.args], call.keywords)
 
     before = ast.dump(tree)
-    made = _Called(change).visit(tree)
+    made = Called(change).visit(tree)
     assert isinstance(made, ast.Module)
     return made if ast.dump(made) != before else None
 
@@ -346,7 +348,7 @@ def starred_arguments(tree: ast.Module) -> ast.Module | None:
             call.args = [ast.Starred(ast.Tuple(call.args, ast.Load()), ast.Load())]
         return call
 
-    made = _Called(change).visit(tree)
+    made = Called(change).visit(tree)
     assert isinstance(made, ast.Module)
     return made
 
@@ -404,7 +406,7 @@ def optimizers_from_a_function(tree: ast.Module) -> ast.Module | None:
         changed.append(call)
         return ast.Call(ast.Name("made_of", ast.Load()), [call.func, *call.args], call.keywords)
 
-    made = _Called(change).visit(tree)
+    made = Called(change).visit(tree)
     assert isinstance(made, ast.Module)
     insert(made, *statements("def made_of(cls, *args, **kwargs):\n    return cls(*args, **kwargs)"))
     return made if changed else None
