@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 import textwrap
+from collections.abc import Callable
 
 import pytest
 from traced import Traced, plain, trace
@@ -331,3 +332,35 @@ def test_what_is_only_watched_stays_compiled(tmp_path: pathlib.Path) -> None:
     recorded = both(tmp_path, body)[1]
     assert recorded.out != alone.out
     assert "runs eagerly while it is recorded" in recorded.err
+
+
+def test_a_method_of_a_class_stays_one_however_it_is_written() -> None:
+    from gradlint.trace.session import Session  # which imports torch
+
+    class Plain(dict[str, int]):
+        fromkeys = vars(dict)["fromkeys"]  # in C, as `torch.autograd.Function.apply` is since torch 2.14
+
+        @classmethod
+        def named(cls, name: str) -> str:
+            return cls.__name__ + name
+
+        @staticmethod
+        def doubled(number: int) -> int:
+            return 2 * number
+
+    session = Session("watch")
+    calls: list[tuple[object, ...]] = []
+
+    def counted(original: Callable[..., object]) -> Callable[..., object]:
+        def call(*given: object) -> object:
+            calls.append(given)
+            return original(*given)
+
+        return call
+
+    for name in ("fromkeys", "named", "doubled"):
+        session.replace(Plain, name, counted)
+    assert (type(Plain.fromkeys("ab")), Plain.named("!"), Plain.doubled(4)) == (Plain, "Plain!", 8)
+    assert calls == [(Plain, "ab"), (Plain, "!"), (4,)]
+    session.close()
+    assert (type(Plain.fromkeys("ab")), Plain.named("!"), Plain.doubled(4), len(calls)) == (Plain, "Plain!", 8, 3)

@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import threading
+import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -35,6 +36,11 @@ _EVALUATIONS = 4
 _COMPILED = (
     "compiled code runs eagerly while it is recorded, with eager rounding and dropout (not with --level watch), and is "
     "not seen while it is only watched"
+)
+_METHODS = (
+    (staticmethod, staticmethod),
+    (classmethod, classmethod),
+    (types.ClassMethodDescriptorType, classmethod),  # written in C: `Function.apply` since torch 2.14
 )
 _LASTING = frozenset([
     "backward", "batch", "clip", "fact", "kept", "module", "read", "scheduler", "step", "train", "unscale", "update",
@@ -198,7 +204,7 @@ class Session:
         own = vars(owner)[name]
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
         made: Any = functools.wraps(original)(wrap(original))
-        return self.put(owner, name, type(own)(made) if isinstance(own, (staticmethod, classmethod)) else made)
+        return self.put(owner, name, next((kind(made) for way, kind in _METHODS if isinstance(own, way)), made))
 
     def put(self, owner: Any, name: str, made: Any) -> Callable[[], None]:
         """Put `made` in the place of `owner.name` until the session is closed, or until what is returned is called."""
