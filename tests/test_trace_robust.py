@@ -334,6 +334,28 @@ def test_what_is_only_watched_stays_compiled(tmp_path: pathlib.Path) -> None:
     assert "runs eagerly while it is recorded" in recorded.err
 
 
+def test_a_recurrent_layer_that_cudnn_refuses_in_eval_mode_is_named_with_the_line(tmp_path: pathlib.Path) -> None:
+    body = """
+        class Refuses(torch.autograd.Function):  # as cuDNN does
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                raise RuntimeError("cudnn RNN backward can only be called in training mode")
+
+        tagger = torch.nn.ModuleDict({"words": torch.nn.LSTM(4, 8), "unused": torch.nn.GRU(4, 8)})
+        tagger.eval()
+        Refuses.apply(tagger["words"](torch.randn(2, 3, 4))[0]).sum().backward()
+    """
+    (tmp_path / "train.py").write_text(HEAD + textwrap.dedent(body))
+    told = [line for line in trace(tmp_path, "train.py").err.splitlines() if "cuDNN" in line]
+    assert len(told) == 1
+    assert "tagger.words is in it, since train.py:" in told[0]
+    assert "`tagger.eval()`" in told[0]
+
+
 def test_a_method_of_a_class_stays_one_however_it_is_written() -> None:
     from gradlint.trace.session import Session  # which imports torch
 

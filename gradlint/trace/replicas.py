@@ -11,6 +11,7 @@ from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
 from gradlint.trace.records import Held, Note, Op
 from gradlint.trace.session import Session
+from gradlint.trace.source import seen_at
 
 _SHOWN = 8
 
@@ -23,7 +24,7 @@ def left_out(session: Session) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for name, held in session.left_out:
         reasons.setdefault(_reason(held, backwards), []).append(name)
-    where = f" by {_at(backwards[-1].place)}" if backwards else ""
+    where = f" by {seen_at(backwards[-1].place)}" if backwards else ""
     for reason, names in reasons.items():
         yield f"DDP waited for gradients that were not computed{where}: {listed(names, _SHOWN)}; {reason}"
 
@@ -33,9 +34,11 @@ def _reason(held: Held, backwards: Sequence[Note]) -> str:
         use = _use(held, note)
         if use is not None and index == 0:
             cut = _cut(held, note)
-            return f"used at {_at(use.place)}, and cut off at {_at(cut.cut_place or cut.place)}" if cut else _UNKNOWN
+            used = f"used at {seen_at(use.place)}"
+            return f"{used}, and cut off at {seen_at(cut.cut_place or cut.place)}" if cut else _UNKNOWN
         if use is not None:
-            return f"used last at step {note.step}, at {_at(use.place)}{_condition(use.place)}, which was left out here"
+            used = f"used last at step {note.step}, at {seen_at(use.place)}"
+            return f"{used}{_condition(use.place)}, which was left out here"
     return "no operation that was recorded has used them: call their module in every forward, or freeze them"
 
 
@@ -62,17 +65,10 @@ def _condition(place: Place) -> str:
     return ""
 
 
-def _at(place: Place) -> str:
-    if not place:
-        return "an unknown line"
-    at = source.span(place[0].code, place[0].instruction)
-    return f"{at.path}:{at.line} `{source.text(place[0].code, place[0].instruction)}`"
-
-
 def collectives(session: Session) -> dict[str, Any]:
     """What a rank hands in about its collectives: how many there were, and the last of them."""
     called = session.collectives
-    return {"count": called.count, "last": [f"{name} at {_at(place)}" for name, place in called.last]}
+    return {"count": called.count, "last": [f"{name} at {seen_at(place)}" for name, place in called.last]}
 
 
 def told(reports: Mapping[int, Mapping[str, Any]]) -> list[str]:

@@ -16,7 +16,7 @@ from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
 from gradlint.library.losses import names_loss
 from gradlint.source.parse import characters
-from gradlint.trace.frames import Frame
+from gradlint.trace.frames import Frame, Place
 
 _SHOWN = 72
 _FOR_ITER = dis.opmap["FOR_ITER"]
@@ -153,6 +153,14 @@ def position(frame: Frame) -> Position:
     line, end_line, column, end_column = _positions(code)[frame.instruction // 2]
     line = line or code.co_firstlineno
     return (line, column or 0, end_line or line, end_column or column or 0)
+
+
+def seen_at(place: Place) -> str:
+    """Where a place is, with the statement that stands there."""
+    if not place:
+        return "an unknown line"
+    at = span(place[0].code, place[0].instruction)
+    return f"{at.path}:{at.line} `{text(place[0].code, place[0].instruction)}`"
 
 
 @once

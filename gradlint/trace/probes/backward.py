@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gradlint.tape import Cut, Kind
-from gradlint.trace import explain
+from gradlint.trace import explain, recurrent
 from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import here, is_direct
@@ -99,6 +99,7 @@ def _run(
     except RuntimeError as error:
         if note is not None:
             session.guarded(explain.backward_failed, session, note, losses, error)
+            session.guarded(recurrent.backward_failed, session, note, error)
         raise
 
 
