@@ -190,3 +190,16 @@ def test_the_line_that_cuts_or_overwrites_is_named(tmp_path: pathlib.Path, state
     """
     (tmp_path / "train.py").write_text(textwrap.dedent(program))
     assert (code, 8) in trace(tmp_path, "--output-format", "json", "train.py").codes
+
+
+def test_a_backward_that_cudnn_refuses_in_eval_mode_is_explained(tmp_path: pathlib.Path) -> None:
+    program = """
+        import torch
+        tagger = torch.nn.LSTM(4, 8).cuda()
+        tagger.eval()
+        tagger(torch.randn(2, 3, 4, device="cuda"))[0].sum().backward()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    ran = trace(tmp_path, "train.py")
+    assert ran.code == 1
+    assert "tagger is in it, since train.py:4 `tagger.eval()`" in ran.err
