@@ -1,4 +1,4 @@
-"""Layers in a plain list (GL514): trained by nothing, or by hand."""
+"""Layers in a plain list (GL514): trained by nothing, or by hand. Optimizers that may lie in a dict (GL511)."""
 
 from __future__ import annotations
 
@@ -52,3 +52,35 @@ def test_layers_out_of_the_module_are_told_unless_they_are_updated_by_hand(
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.format(update))
     assert bool(gradlint.check(path, select=["GL514"])) == told
+
+
+ONE_OR_MORE = """\
+import math
+import torch
+
+
+def train(loader, model, optimizer):
+    for x, language in loader:
+        if isinstance(optimizer, dict):
+            optimizer[language].zero_grad()
+        else:
+            optimizer.zero_grad()
+        model(x).mean().backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        if math.isnan(norm):
+            print("no update")
+        elif isinstance(optimizer, dict):
+            {}
+        else:
+            {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("each", "one", "told"),
+    [("optimizer[language].step()", "optimizer.step()", False), ("print(norm)", "print(norm)", True)],
+)
+def test_one_optimizer_or_a_dict_of_them_steps(each: str, one: str, told: bool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(ONE_OR_MORE.format(each, one))
+    assert bool(gradlint.check(path, select=["GL511"])) == told

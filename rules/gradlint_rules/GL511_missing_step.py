@@ -55,7 +55,21 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, End, Event, Fact, InPlace, Kind, OptimizerStep, Tape, Value, ZeroGrad, leaves
+from gradlint.tape import (
+    Backward,
+    Clip,
+    End,
+    Event,
+    Fact,
+    InPlace,
+    Kind,
+    Optimizer,
+    OptimizerStep,
+    Tape,
+    Value,
+    ZeroGrad,
+    leaves,
+)
 from gradlint_rules.accounts import Account, accounts, key
 from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.training import fed, stepped
@@ -83,10 +97,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
-    stepped = {step.optimizer.identity for step in steps}
+    stepped = {_called(step.optimizer) for step in steps}
     for account in accounts(paths):
         optimizer = account.optimizer
-        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or optimizer.identity in stepped:
+        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or _called(optimizer) in stepped:
             continue
         for sink, clearing in _idle(account):
             if sink.at not in told:
@@ -96,6 +110,11 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         if step.at not in told:
             told.add(step.at)
             yield _report_unfed(step, loss)
+
+
+def _called(optimizer: Optimizer) -> object:
+    """What tells an optimizer from others; of one that was not seen made, the name, which a dict of them shares."""
+    return optimizer.identity if optimizer.cls else optimizer.name.partition("[")[0]
 
 
 def _unfed(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Fact]]:
