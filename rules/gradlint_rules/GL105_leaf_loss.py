@@ -112,6 +112,8 @@ def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
     if not found or not all(_is_made(leaf) for leaf in found) or any(_is_wanted(leaf, arrival) for leaf in found):
         return None
     for leaf in sorted(found, key=lambda leaf: leaf.at):
+        if any(source.requires_grad for source in leaf.inputs):  # torch.tensor([loss, …], requires_grad=True) copies
+            return leaf, leaf
         behind = [cut for source in leaf.inputs for cut in _cuts(source)]
         if behind:
             return leaf, behind[0]
