@@ -25,6 +25,15 @@ model.requires_grad_(False)
 for x in torch.randn(3, 2, 4):
     F.mse_loss(model(x), x).backward()
 """
+ENGINES = """
+engine = unseen.Engine()
+{}
+for x in torch.randn(3, 2, 4):
+    loss = F.mse_loss(net(x), x)
+    optimizer.zero_grad()
+    loss.backward()
+    engine.fire("batch")
+"""
 MESSAGES = """
 for near, far, x in DataLoader(unseen.graphs()):
     near.ndata["h"] = far.ndata["h"] = net(x)
@@ -93,6 +102,11 @@ for x in torch.randn(3, 2, 4):
         (FROZEN, "model.head = nn.Linear(4, 4)", ""),
         (FROZEN, "model.blocks[0].attention = unseen.Attention()", ""),
         (FROZEN, "unseen.inject(model, rank=4)", ""),
+        (ENGINES, "", "GL511"),
+        (ENGINES, "engine.optimizer = optimizer", ""),
+        (ENGINES, "engine.after = optimizer.step", ""),
+        (ENGINES, "engine.on('batch', lambda: optimizer.step())", ""),
+        (ENGINES, "engine.on('end', lambda: print(optimizer.state_dict()))", "GL511"),
         (MESSAGES, "", "GL101"),
         (MESSAGES, "near.apply_edges('h', 'score'), far.apply_edges('h', 'score')\n    near.apply_edges('h')", ""),
         (EPOCHS, "", ""),

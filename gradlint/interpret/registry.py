@@ -22,6 +22,7 @@ Occasion = Literal[
     "bound",  # a name is bound: the name, the value
     "unknown call",  # something unknown is called: its symbol, the call
     "data call",  # likewise of something that is data: no model, no tensor with gradient
+    "put in",  # an attribute of something unknown is set: whose, the call with the value
     "used up",  # a used-up generator is iterated again: the generator, the call
     "end",  # a path has been run to its end
 ]

@@ -192,9 +192,10 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
             else:
                 owner.attrs[name] = value
         case Unknown():
-            setter = find_method("unknown", f"__set_{name}__") or find_method("unknown", "__setattr__")
+            setter = find_method("unknown", f"__set_{name}__")
             if setter is not None:
                 setter(m, owner, at)
+            tell("put in", m, owner, at)
             m.overrides[owner.symbol, f"attribute:{name}"] = value
 
 

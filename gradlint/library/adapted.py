@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.registry import hears, method
-from gradlint.interpret.values import NONE, Abstract, Call, Symbol, Tensor, Unknown
+from gradlint.interpret.registry import hears
+from gradlint.interpret.values import Abstract, Call, Symbol, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library.modules import is_module, is_parameter
 from gradlint.library.unknown import thaw
@@ -50,11 +50,10 @@ def _is_frozen(m: Machine, model: Symbol) -> bool:
     return own is not None and own.cut is tape.Cut.FROZEN
 
 
-@method("unknown", "__setattr__")
-def put_in(m: Machine, model: Unknown, at: Call) -> Abstract:
+@hears("put in")
+def put_in(m: Machine, model: Unknown, at: Call) -> None:
     """`model.fc = nn.Linear(512, 10)`: a part of its own."""
     part = at.args[0]
     is_unknown = isinstance(part, Unknown) and part.type in ("", "module") and not part.data
     if is_unknown or is_module(part) or (isinstance(part, Tensor) and is_parameter(part)):
         thaw(m, model.symbol)
-    return NONE

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import hears
-from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Function, Instance, Object, Symbol
+from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Function, Instance, Object, Symbol, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library.handed import is_callback, within
 from gradlint.library.holdings import escapes
@@ -31,6 +31,14 @@ def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     for value in call.values:
         found = list(moved(value))
         escapes(m, [*found, *call.values] if is_callback(value) and _moves(value) else found, call)
+
+
+@hears("put in")
+def kept(m: Machine, owner: Unknown, at: Call) -> None:
+    """`engine.optimizer = optimizer`: code out of view has it from here on."""
+    if not owner.data:
+        escapes(m, at.args, at)
+        handed(m, owner.symbol, at)
 
 
 def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:
