@@ -37,6 +37,8 @@ _COMPILED = (
     "compiled code runs eagerly while it is recorded, with eager rounding and dropout (not with --level watch), and is "
     "not seen while it is only watched"
 )
+_UNSEEN = "what happens in compiled code is not seen"
+_HAS_STANCES = hasattr(torch.compiler, "set_stance")
 _METHODS = (
     (staticmethod, staticmethod),
     (classmethod, classmethod),
@@ -190,7 +192,7 @@ class Session:
         for each in self.on_end:
             self.guarded(each)
         if self.compiled:
-            torch.compiler.set_stance("default")
+            self._stance("default")
         if top_mode() is self.recorder:
             pop_mode()
         for undo in reversed(self._undo):
@@ -368,19 +370,25 @@ class Session:
         """The program compiles something."""
         if not self.compiled:
             self.compiled = True
-            self.blind[_COMPILED if self.level != "watch" else "what happens in compiled code is not seen"] = None
+            self.blind[_COMPILED if self.level != "watch" and _HAS_STANCES else _UNSEEN] = None
             for undo in self.before_compiling:
                 undo()
             self._switch(self.recording)
 
     def _switch(self, on: bool) -> None:
         """With a compiler in play, take the recorder off altogether where it does not record."""
-        torch.compiler.set_stance("force_eager" if on else "default")
+        on = on and _HAS_STANCES
+        self._stance("force_eager" if on else "default")
         if on and not self._is_on:
             enter_mode(self.recorder)
         elif not on and top_mode() is self.recorder:
             pop_mode()
         self._is_on = on
+
+    def _stance(self, stance: str) -> None:
+        """What is compiled runs so from now on; before torch 2.6 it cannot be told to run eagerly."""
+        if _HAS_STANCES:
+            torch.compiler.set_stance(stance)
 
     @contextlib.contextmanager
     def also_here(self) -> Iterator[None]:
