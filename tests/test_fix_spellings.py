@@ -470,6 +470,31 @@ PROGRAMS["GL102 with a device"] = """\
      loss.backward()
      optimizer.step()
 """
+PROGRAMS["GL102 lists bound side by side"] = """\
+ for x, y in data:
+     terms, seen = [], []
+     for part in x.split(2):
+         terms.append(model(part).square().mean())
+-    loss = torch.tensor(terms).sum()
++    loss = torch.stack(terms).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 a list that is made elsewhere"] = """\
+ def begun():
+     return list(range(0))
+
+ terms = begun()
+ for x, y in data:
+     terms.append(model(x).square().mean())
+-    loss = torch.tensor(terms).sum()
++    loss = torch.stack(terms).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     terms.clear()
+"""
 PROGRAMS["GL102 numpy and back"] = """\
  for x, y in data:
      out = model(x)

@@ -121,7 +121,15 @@ def _is_list(argument: ast.expr, source: FixSource, near: ast.AST) -> bool:
         return True
     if isinstance(argument, ast.Call):
         return source.called(argument.func) in ("list", "tuple", "sorted")
-    return any(_is_list(value, source, near) for value in values_of(argument, source, near))
+    values = values_of(argument, source, near)
+    return any(_is_list(value, source, near) for value in values) or (not values and _is_appended_to(argument, source))
+
+
+def _is_appended_to(argument: ast.expr, source: FixSource) -> bool:
+    """Whether a name that is bound out of view, or to something unknown, is appended to somewhere."""
+    text = source.text(argument)
+    appended = (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute) and node.attr == "append")
+    return any(source.text(node.value) == text for node in appended)
 
 
 def _is_old_list(node: ast.Call, argument: ast.expr, source: FixSource) -> bool:
@@ -135,15 +143,23 @@ def values_of(name: ast.expr, source: FixSource, near: ast.AST) -> list[ast.expr
     text = source.text(name)
     for whole in (source.scope(near), source.tree):
         found = [
-            node.value
+            value
             for node in ast.walk(whole)
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            for assigned in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            for target, value in _bound(assigned, node.value)
             if source.text(target) == text
         ]
         if found:
             return [value for value in found if source.text(value) != text]
     return []
+
+
+def _bound(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.expr]]:
+    """What an assignment puts into what: one for one, where both sides are written as tuples."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return zip(target.elts, value.elts, strict=True)
+    return [(target, value)]
 
 
 def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
