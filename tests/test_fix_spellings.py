@@ -495,6 +495,17 @@ PROGRAMS["GL102 a list that is made elsewhere"] = """\
      optimizer.step()
      terms.clear()
 """
+PROGRAMS["GL102 a deque"] = """\
+ from collections import deque
+
+ terms = deque(maxlen=3)
+ for x, y in data:
+     terms.append(model(x).square().mean())
+     loss = torch.tensor(terms).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
 PROGRAMS["GL102 numpy and back"] = """\
  for x, y in data:
      out = model(x)

@@ -122,11 +122,13 @@ def _is_list(argument: ast.expr, source: FixSource, near: ast.AST) -> bool:
     if isinstance(argument, ast.Call):
         return source.called(argument.func) in ("list", "tuple", "sorted")
     values = values_of(argument, source, near)
-    return any(_is_list(value, source, near) for value in values) or (not values and _is_appended_to(argument, source))
+    if any(isinstance(value, ast.Call) and source.called(value.func) == "collections.deque" for value in values):
+        raise NoFixError("`torch.stack` takes no deque")
+    return _is_appended_to(argument, source) or any(_is_list(value, source, near) for value in values)
 
 
 def _is_appended_to(argument: ast.expr, source: FixSource) -> bool:
-    """Whether a name that is bound out of view, or to something unknown, is appended to somewhere."""
+    """Whether what the name stands for is appended to somewhere."""
     text = source.text(argument)
     appended = (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute) and node.attr == "append")
     return any(source.text(node.value) == text for node in appended)
