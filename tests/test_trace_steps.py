@@ -304,3 +304,31 @@ def test_a_route_names_an_expression_once_and_says_how_much_of_it_is_left_out(tm
         assert len(route) > 2
         assert len(route) == len(set(route))
         assert [line for line in route if line.endswith("more")] == left_out
+
+
+def test_a_selection_behind_a_condition_about_its_mask_is_not_told(tmp_path: pathlib.Path) -> None:
+    text = """\
+import torch
+
+def term(prediction, visible):
+    if visible.sum() == 0:
+        return prediction.sum() * 0
+    return prediction[visible].square().mean()
+
+def unguarded(prediction, kept):
+    return prediction[kept].square().mean()
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    x = torch.randn(8, 4)
+    prediction = model(x).squeeze(1)
+    loss = term(prediction, x[:, 0] > (9 if step == 1 else 0)) + unguarded(prediction, x[:, 1] > -9)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    (tmp_path / "train.py").write_text(text)
+    assert trace(tmp_path, "--output-format", "json", "train.py").codes == [
+        ("GL602", line_of(text, "prediction[kept]"))
+    ]

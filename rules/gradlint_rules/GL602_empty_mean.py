@@ -53,14 +53,14 @@ for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
 - Means over everything, weighted by a mask.
 
 ## Limits
-Whether a mask can be empty is not computed from what it is made of. A traced run does not show which branch guards a
-selection, so what it reports is a note.
+Whether a mask can be empty is not computed from what it is made of. A traced run knows the conditions on the way to a
+selection by their words alone, so what it reports is a note, unless it met the NaN.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
@@ -99,6 +99,7 @@ _MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
 _NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _FINITE = re.compile(r"isnan|isfinite|isinf|nan_to_num")
 _NEVER_EMPTY = re.compile(r"pad|attention|attn|causal|len")
+_INDEX = re.compile(r"\[(\w+)\]")
 _DEPTH = 12
 
 
@@ -186,15 +187,28 @@ def _selection(mean: Value) -> Value | None:
 def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
     """Whether a branch that was taken asks for the mask, the selection or the loss that came of it."""
     names = {name for name in (mask.name, value.name, sink.value.name) if name} | {mask.text}
+    if tape.traced and _is_under_a_condition(value, mask, names):
+        return True
     around = dict(sink.iteration)
     for decision in tape.decisions:
         if decision.loop is not None and around.get(decision.loop, decision.round) != decision.round:
             continue
         if _FINITE.search(decision.text) or _asks(decision, mask):
             return True
-        if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", decision.text) for name in names if name):
+        if _names(decision.text, names):
             return True
     return False
+
+
+def _is_under_a_condition(mean: Value, mask: Value, names: Collection[str]) -> bool:
+    """Whether a run came to the mean, or to what is selected for it, through a condition that names the mask."""
+    asked = [value for value in graph(mean) if value.conditions and (value is mean or mask in value.inputs)]
+    called = {name for value in asked for name in _INDEX.findall(value.text)}
+    return any(_names(condition, {*names, *called}) for value in asked for condition in value.conditions)
+
+
+def _names(condition: str, names: Iterable[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", condition) for name in names if name)
 
 
 def _asks(decision: Decision, mask: Value) -> bool:
