@@ -53,17 +53,18 @@ def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:
 
 
 def _moves(callback: Abstract, depth: int = 0) -> bool:
-    """Whether a callback, or another method of its object that it names, calls `step` or `zero_grad`."""
+    """Whether a callback, a function that it wraps, or another method of its object, calls `step` or `zero_grad`."""
     match callback:
         case Builtin():
             return callback.name.rpartition(".")[2] in _STEPS
         case Function():
-            return not _STEPS.isdisjoint(_attributes(callback.node))
+            inner = (part for part in within(callback) if depth < MAX_DEPTH and is_callback(part))
+            return not _STEPS.isdisjoint(_attributes(callback.node)) or any(_moves(part, depth + 1) for part in inner)
         case Object():
-            return _moves(callback.state["func"])
+            return _moves(callback.state["func"], depth)
         case Bound(function=Function() as function, receiver=Instance() as receiver):
             others = (_member(receiver, name) for name in _attributes(function.node) if depth < MAX_DEPTH)
-            return _moves(function) or any(
+            return _moves(function, depth) or any(
                 _moves(Bound(other, receiver), depth + 1) for other in others if other not in (None, function)
             )
     return False
