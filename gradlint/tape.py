@@ -312,6 +312,9 @@ class ZeroGrad(Event):
     to_none: bool = True  # False: to zeros, which an optimizer still steps on
 
 
+GLANCES = frozenset(["zero_", "detach_", "requires_grad_", "grad_fn"])  # they read nothing of a gradient
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Clip(Event):
     """Gradients clipped (or, with `reads_only`, read) for these parameters."""
@@ -414,7 +417,7 @@ class Iteration(Event):
     loop: int
     round: int
     begins: bool
-    over: str = ""  # "data", "range", "while", "epochs"; "" where unknown
+    over: str = ""  # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
     last: bool = False
 
 

@@ -38,6 +38,8 @@ FACTS = {
     "function-not-applied": ("instance", "forward"),
     "input-written": ("torch.Tensor.add_",),
     "gradients": ("1 2 few", "3 2 many", "1 1 list", "0 1 nothing"),
+    "named": ("",),
+    "data-set": ("",),
     "ddp-forward": ("",),
     "ddp-module": ("",),
     "no-sync": ("entered", "left"),
@@ -178,6 +180,8 @@ def _fact(b: Builder, one: int, two: int) -> None:
         tape.Fact, what=what, detail=b.pick(FACTS[what], two), value=b.pick(b.values, two), module=b.pick(b.modules, two),
         related=((b.at, "Name"),),
     )  # fmt: skip
+    if what == "placed" and two % 2:
+        b.write(tape.Fact, what="named", value=b.pick(b.values, two))
 
 
 def _decide(b: Builder, one: int, two: int) -> None:

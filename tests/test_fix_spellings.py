@@ -44,11 +44,49 @@ PROGRAMS["GL501 two optimizers"] = """\
 """
 PROGRAMS["GL502 by a loop over groups"] = """\
  for x, y in data:
++    for group in optimizer.param_groups:
++        for p in group["params"]:
++            p.grad = None
      F.cross_entropy(model(x), y).backward()
-     for group in optimizer.param_groups:
-         for p in group["params"]:
-             p.grad = None
+-    for group in optimizer.param_groups:
+-        for p in group["params"]:
+-            p.grad = None
      optimizer.step()
+"""
+PROGRAMS["GL502 zeros by a loop over groups"] = """\
+ for x, y in data:
+     F.cross_entropy(model(x), y).backward()
+-    for group in optimizer.param_groups:
+-        for p in group["params"]:
+-            p.grad.zero_()
+     optimizer.step()
++    for group in optimizer.param_groups:
++        for p in group["params"]:
++            p.grad.zero_()
+"""
+PROGRAMS["GL502 one gradient of several"] = """\
+ optimizer = torch.optim.SGD([model[0].weight], lr=0.1)
+ for x, y in data:
+     F.cross_entropy(model(x), y).backward()
+     model[0].weight.grad.zero_()
+     model[0].bias.grad.zero_()
+     optimizer.step()
+"""
+PROGRAMS["GL502 the last gradient of several"] = """\
+ optimizer = torch.optim.SGD([model[0].weight], lr=0.1)
+ for x, y in data:
+     F.cross_entropy(model(x), y).backward()
+     model[0].bias.grad.zero_()
+     model[0].weight.grad.zero_()
+     optimizer.step()
+"""
+PROGRAMS["GL502 the only gradient"] = """\
+ optimizer = torch.optim.SGD([model[0].weight], lr=0.1)
+ for x, y in data:
+     F.cross_entropy(model(x), y).backward()
+-    model[0].weight.grad.zero_()
+     optimizer.step()
++    model[0].weight.grad.zero_()
 """
 PROGRAMS["GL502 under a condition"] = """\
  for i, (x, y) in enumerate(data):
@@ -494,6 +532,34 @@ PROGRAMS["GL102 a list that is made elsewhere"] = """\
      loss.backward()
      optimizer.step()
      terms.clear()
+"""
+PROGRAMS["GL102 columns of rows"] = """\
+ for x, y in data:
+     rows = [(float(part.sum()), model(part).square().mean()) for part in x.split(2)]
+     sizes, terms = zip(*sorted(rows, key=lambda row: row[0]))
+-    loss = torch.tensor(terms).sum()
++    loss = torch.stack(terms).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 columns as lists"] = """\
+ for x, y in data:
+     sizes, terms = map(list, zip(*((len(part), model(part).square().mean()) for part in x.split(2))))
+-    loss = torch.tensor(terms).sum()
++    loss = torch.stack(terms).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL101 a constant, whatever the model gives"] = """\
+ losses = {"cross-entropy": F.cross_entropy, "margin": F.multi_margin_loss}
+ for x, y in data:
+     out = model(x)
+     loss = losses.get("cross_entropy", lambda out, y: torch.zeros(()))(out, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
 """
 PROGRAMS["GL102 a deque"] = """\
  from collections import deque

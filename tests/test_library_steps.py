@@ -18,7 +18,7 @@ def told(event: tape.Event) -> str:
     match event:
         case tape.Backward():
             scaled = " scaled" * (event.scaler is not None) + " by the framework" * event.by_framework
-            return f"{event.sink} {len(list(event.leaves))}{scaled}"
+            return f"{event.sink} {len(list(event.leaves))}{scaled}" + " retained" * event.retain_graph
         case tape.OptimizerStep():
             return f"step {_held(event.optimizer)}" + " scaled" * (event.scaler is not None)
         case tape.ZeroGrad():
@@ -121,6 +121,10 @@ PROGRAMS = {
         "import lightning as L\nfabric = L.Fabric()\nfabric.launch()\nwith fabric.init_module():\n    net = nn.Linear(4, 4)\nnet = fabric.setup_module(net)\no = fabric.setup_optimizers(torch.optim.SGD(net.parameters(), lr=0.1))\nwith fabric.no_backward_sync(net, enabled=False):\n    fabric.backward(net(x.to(fabric.device)).sum())\nfabric.clip_gradients(net, o, max_norm=1.0)\nif fabric.is_global_zero:\n    o.step()\no.zero_grad()",
         "fabric.backward 2, clip 2, step 2, clear 2",
     ),
+    "a fabric that launches with arguments": (
+        "import lightning as L\ndef main(f, net, x, o):\n    f.backward(net(x).sum())\n    o.step()\n    o.zero_grad()\nL.Fabric().launch(main, model, x, optimizer)",
+        "fabric.backward 2, step 2, clear 2",
+    ),
     "a fabric by its whole name": (
         "import lightning\ndef train(f: lightning.Fabric, x):\n    f.backward(f.broadcast(f.all_gather(model(x).sum())))\n    optimizer.step()\n    optimizer.zero_grad()",
         "fabric.backward 3, step 2, clear 2",
@@ -128,6 +132,22 @@ PROGRAMS = {
     "deepspeed with a context": (
         "import deepspeed\nwith deepspeed.zero.Init():\n    pass\ndeepspeed.init_distributed()\nengine, o, _, s = deepspeed.initialize(model=model, model_parameters=model.parameters())\nengine.backward(engine(x).sum())\nengine.allreduce_gradients()\nengine.step()\nengine.save_checkpoint('a')",
         "engine.backward 2, step 2, clear 2",
+    ),
+    "deepspeed that keeps the graph": (
+        "import deepspeed\nengine, o, _, s = deepspeed.initialize(model=model, model_parameters=model.parameters())\nloss = engine(x).sum()\nengine.backward(loss, retain_graph=True)\nengine.step()",
+        "engine.backward 2 retained, step 2, clear 2",
+    ),
+    "deepspeed by position": (
+        "import deepspeed\nengine, o, _, s = deepspeed.initialize(None, model, None, [model.weight])\nengine.backward(engine(x).sum())\nengine.step()",
+        "engine.backward 2, step 1, clear 1",
+    ),
+    "deepspeed that does not": (
+        "import deepspeed\nengine, o, _, s = deepspeed.initialize(model=model, model_parameters=model.parameters())\nengine.backward(loss=engine(x).sum(), retain_graph=False)\nengine.step()",
+        "engine.backward 2, step 2, clear 2",
+    ),
+    "graphs kept by accelerate, a fabric and torch": (
+        "import accelerate\nimport lightning\na, f = accelerate.Accelerator(), lightning.Fabric()\nloss = model(x).sum()\na.backward(loss, retain_graph=True)\nf.backward(loss, retain_graph=True)\ntorch.autograd.backward(loss, retain_graph=True)\nloss.backward(retain_graph=True)\nloss.backward()\noptimizer.step()",
+        "accelerator.backward 2 retained, fabric.backward 2 retained, autograd.backward 2 retained, backward 2 retained, backward 2, step 2",
     ),
     "apex with its masters": (
         "from apex import amp\nmodel, optimizer = amp.initialize(model, optimizer, opt_level='O1')\nwith amp.scale_loss(model(x).sum(), optimizer) as scaled:\n    scaled.backward()\nnn.utils.clip_grad_norm_(amp.master_params(optimizer), 1.0)\noptimizer.step()\noptimizer.zero_grad()",

@@ -74,6 +74,21 @@ def test_a_finding_names_its_cell_and_the_line_in_it(folder: pathlib.Path, run: 
     assert concise(run)[0].startswith("nb.ipynb:cell 3:3:39: error[GL101] ")
 
 
+STEP = """\
+optimizer.zero_grad()
+loss = torch.nn.functional.mse_loss(model(torch.randn(2, 4)), torch.zeros(2, 3))
+loss.backward()
+optimizer.step()"""
+
+
+def test_a_loss_that_a_cell_shows_is_used(folder: pathlib.Path, run: Run) -> None:
+    first = "loss = torch.nn.functional.mse_loss(model(torch.ones(2, 4)), torch.zeros(2, 3))"
+    (folder / "nb.ipynb").write_bytes(written(SETUP + "\n" + STEP, first, STEP))
+    assert [line.partition(" `")[0] for line in concise(run)] == ["nb.ipynb:cell 2:1:8: warning[GL111]"]
+    (folder / "nb.ipynb").write_bytes(written(SETUP + "\n" + STEP, first + "\nloss", STEP))
+    assert concise(run) == []
+
+
 def test_the_page_shows_what_gradlint_says(folder: pathlib.Path, run: Run) -> None:
     page = (pathlib.Path(__file__).parents[1] / "docs/notebooks.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"```console\n\$ gradlint check --output-format concise\n(.*?)```", page, re.DOTALL)

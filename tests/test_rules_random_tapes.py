@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -53,5 +54,6 @@ def test_where_the_analysis_gives_up_nothing_is_found_that_the_rest_would_refute
 
 
 def test_made_up_tapes_are_such_that_most_rules_find_something() -> None:
-    tapes = (build([(number * factor, number * 7, factor) for number in range(997)]) for factor in range(1, 40))
-    assert len({code for tape in tapes for code, _ in said(tape)}) > 25
+    draw = random.Random(0).randrange
+    tapes = (build([(draw(997), draw(997), draw(997)) for _ in range(997)]) for _ in range(39))
+    assert len({code for tape in tapes for code, _ in said(tape)}) > 35

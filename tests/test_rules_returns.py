@@ -54,6 +54,18 @@ RETURNS = [
     "return g.sum() * g",
     "return g.pow(2)",
     "return (-g).abs()",
+    "a = g\nb = a\na = b\na = (a, b)\nreturn a",
+    "a = -g\na = -a\nreturn a, a",
+    "return -(-g)",
+    "return torch.cat([g])",
+    "return ctx.saved_tensors",
+    "return g * 2 if g.sum() > -1e9 else None",
+    "return (g if g.sum() > -1e9 else g * 2), None",
+    "return g, g, g * 2",
+    "return g, g, None, None",
+    "a, b = ctx.saved_tensors\nreturn torch.mul(g, a)",
+    "return torch.stack([g, g])",
+    "return torch.stack([g, g]).unbind(0)",
 ]
 
 

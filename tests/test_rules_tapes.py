@@ -12,6 +12,7 @@ from gradlint import rule
 from gradlint.finding import Finding, Severity, Span
 from gradlint.tape import (
     Backward,
+    Clip,
     Cut,
     Decision,
     Event,
@@ -228,7 +229,13 @@ class TestUntrainedParameters:
         assert "`encoder.weight`" in finding.message
 
     def test_a_gradient_of_zero_is_no_route(self) -> None:
-        assert lines("GL106", self.path(self.features(zero_gradient=True))) == [10]
+        (finding,) = findings("GL106", self.path(self.features(zero_gradient=True)))
+        assert finding.at.line == 10
+        assert "the gradient of `.mul()` is zero" in finding.message
+
+    def test_without_grad_mode_a_gradient_of_zero_is_not_to_blame(self) -> None:
+        (finding,) = findings("GL106", self.path(self.features(zero_gradient=True, cut=Cut.GRAD_MODE, cut_at=at(9))))
+        assert "grad mode is off here" in finding.message
 
     def test_another_path_that_reaches_it_is_enough(self) -> None:
         assert lines("GL106", self.path(self.features(cut=Cut.DETACH)), self.path(self.features())) == []
@@ -443,6 +450,52 @@ class TestAccounts:
     def test_a_parameter_is_known_by_where_it_was_made_through_whatever_it_is_reached(self) -> None:
         assert lines("GL501", self.stepping(parameter(1))) == []
         assert lines("GL501", self.stepping(parameter(3, "", Module("model")))) == []
+
+
+class TestHalves:
+    """Two losses in a round, of which the first is cleared before the second is added (GL502)."""
+
+    def path(self, *facts: str, traced: bool = False, between: Event | None = None, **first: Any) -> Tape:
+        weight = parameter(1)
+        optimizer = Optimizer("optimizer", "torch.optim.SGD", at(2), [weight])
+        path = Tape("train.py", complete=True, traced=traced)
+        for number in range(3):
+            rounds: dict[str, Any] = {"iteration": ((1, number),)}
+            path.write(Iteration(at=at(9), loop=1, round=number, begins=True, over="data"))
+            path.write(backward(operation(10, "torch.mean", weight, **first), 20, **rounds))
+            if between is not None:
+                path.write(replace(between, **rounds))
+            path.write(ZeroGrad(at=at(22), optimizer=optimizer, parameters=(weight,), **rounds))
+            path.write(backward(operation(11, "torch.mean", weight), 23, **rounds))
+            path.write(OptimizerStep(at=at(24), optimizer=optimizer, **rounds))
+            path.write(ZeroGrad(at=at(25), optimizer=optimizer, parameters=(weight,), **rounds))
+            path.write(Iteration(at=at(9), loop=1, round=number, begins=False, last=number == 2))
+        for fact in facts:
+            path.write(Fact(at=at(26), what=fact))
+        return path
+
+    def test_a_loss_that_is_cleared_before_the_other_is_told(self) -> None:
+        assert lines("GL502", self.path()) == [22]
+        assert lines("GL502", self.path(traced=True)) == [22]
+
+    def test_what_may_have_come_to_an_input_or_to_somebody_else_is_not(self) -> None:
+        assert lines("GL502", self.path(flags={"unseen"})) == []
+        assert lines("GL502", self.path("gradients-tapped", traced=True)) == []
+        assert lines("GL502", self.path("gradients-tapped")) == [22]
+
+    def test_what_was_clipped_in_between_was_used(self) -> None:
+        assert lines("GL502", self.path(between=Clip(at=at(21), parameters=()))) == []
+        assert lines("GL502", self.path(between=Clip(at=at(21), parameters=()), traced=True)) == []
+
+    def test_a_write_of_a_parameter_in_between_may_use_it(self) -> None:
+        hidden = operation(12, "torch.add", parameter(1))
+        write = InPlace(
+            at=at(21), before=hidden, after=hidden, write=Write("torch.Tensor.add_", at(21), (), 1, True, 0)
+        )
+        assert lines("GL502", self.path(between=write)) == []
+        assert lines("GL502", self.path(between=write, traced=True)) == [22]
+        noise = replace(write, before=constant(12), after=constant(12))
+        assert lines("GL502", self.path(between=noise)) == [22]
 
 
 class TestStepWithoutBackward:

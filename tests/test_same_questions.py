@@ -102,6 +102,8 @@ x.requires_grad
 x.numel() > 1
 len(x) > 2
 x.item() > 1
+isinstance(x, torch.FloatTensor)
+isinstance(x, torch.cuda.FloatTensor)
 """
 OTHERS = """\
 cfg.a | cfg.b

@@ -313,27 +313,6 @@ def test_what_is_compiled_in_a_region_that_is_left_alone_runs_as_it_does_alone(t
     )
 
 
-def test_what_is_only_watched_stays_compiled(tmp_path: pathlib.Path) -> None:
-    body = """
-        def doubled(graph, inputs):
-            return lambda *args: tuple(2 * each for each in graph.forward(*args))
-
-        scores = torch.compile(model.forward, backend=doubled)
-        for step in range(5):
-            optimizer.zero_grad()
-            loss = scores(torch.randn(8, 4)).square().mean()
-            loss.backward()
-            optimizer.step()
-            print(loss.item().hex(), flush=True)
-    """
-    alone, watched = both(tmp_path, body, "--level", "watch")
-    assert (watched.out, watched.code) == (alone.out, 0), watched.err
-    assert "what happens in compiled code is not seen" in watched.err
-    recorded = both(tmp_path, body)[1]
-    assert recorded.out != alone.out
-    assert "runs eagerly while it is recorded" in recorded.err
-
-
 def test_a_recurrent_layer_that_cudnn_refuses_in_eval_mode_is_named_with_the_line(tmp_path: pathlib.Path) -> None:
     body = """
         class Refuses(torch.autograd.Function):  # as cuDNN does
@@ -386,3 +365,30 @@ def test_a_method_of_a_class_stays_one_however_it_is_written() -> None:
     assert calls == [(Plain, "ab"), (Plain, "!"), (4,)]
     session.close()
     assert (type(Plain.fromkeys("ab")), Plain.named("!"), Plain.doubled(4), len(calls)) == (Plain, "Plain!", 8, 3)
+
+
+def test_a_function_mode_of_the_programs_own_sees_what_it_sees_alone(tmp_path: pathlib.Path) -> None:
+    same(
+        tmp_path,
+        """
+        from collections import Counter
+        from torch.overrides import TorchFunctionMode
+
+        class Counts(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                calls[getattr(func, "__qualname__", func.__name__)] += 1
+                return func(*args, **(kwargs or {}))
+
+        calls = Counter()
+        with Counts():
+            train(5)
+            model.zero_grad()
+            model.half()
+            model.float()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            for parameter in model.parameters():
+                parameter.grad = None
+            torch.autograd.grad(model(torch.randn(8, 4)).sum(), model[0].weight)
+        print(sorted(calls.items()))
+        """,
+    )

@@ -46,7 +46,9 @@ TESTS = (
     "test_library_python", "test_library_names", "test_library_lightning", "test_library_torch", "test_python_programs",
     "test_torch_programs", "test_rules_words", "test_rules_numbers", "test_library_steps", "test_fix_spellings",
     "test_library_loaders", "test_rules_returns", "test_rules_gathered", "test_rules_freed", "test_rules_obstacles",
-    "test_same_questions",
+    "test_same_questions", "test_rules_holdings", "test_library_unseen", "test_programs_of_files", "test_rules_scaler",
+    "test_rules_windows", "test_library_data", "test_library_cycles", "test_rules_steps", "test_rules_writes",
+    "test_rules_frozen",
 )  # fmt: skip
 OF_TORCH_ALONE = "pytorch or torch_shows"
 PATIENCE = 5  # times as long as without a mistake, and SECONDS: a program that has become endless is noticed

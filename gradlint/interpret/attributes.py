@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
-from gradlint.interpret.machine import ATTRIBUTE, handles
+from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
 from gradlint.interpret.registry import GUESSES, MethodHandler, canonical, find_attribute, find_method
 from gradlint.interpret.values import (
     NONE,
@@ -162,7 +162,16 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
         return held
     if name.startswith("__") and not instance.cls.has_unknown_base:
         return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
+    if _is_left_out(m, instance, name):
+        raise Raised(Object("builtins.AttributeError", at.frame.span(at.node)), at.frame.span(at.node))
     return None
+
+
+def _is_left_out(m: Machine, instance: Instance, name: str) -> bool:
+    """Whether only the `__init__` of the object that was entered makes an attribute, as on another path than this."""
+    if m.oracle.prepares or instance is not m.state.get("made") or m.session.elsewhere is None:
+        return False
+    return name in m.session.elsewhere.made & m.session.made and not instance.cls.has_unknown_base
 
 
 def _in_lineage(

@@ -67,7 +67,10 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
         m.where = outside
         m.running.pop()
         m.frames.pop()
-    return signal.value if signal is not None else NONE
+    result = signal.value if signal is not None else NONE
+    if function.node.arities and isinstance(result, Tensor | Sequence) and getattr(result, "kind", "") != "tuple":
+        m.state["instead of a tuple"] = (result, function.node.arities)
+    return result
 
 
 def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abstract]:
@@ -187,9 +190,16 @@ def instantiate(m: Machine, cls: Class, call: Call) -> Abstract:
     at = call.frame.span(call.node)
     instance = Instance(cls, symbol=None, at=at)
     prepare(m, instance)
+    if instance.module is not None and not m.oracle.prepares and _is_in_view(call.frame):
+        instance.state["training"] = True
     m.note("new", cls.name, at)
     initialise(m, instance, call)
     return instance
+
+
+def _is_in_view(frame: Frame) -> bool:
+    """Whether what becomes of a module that is made here is seen: it trains until a function puts it in eval mode."""
+    return frame.function is not None or ".eval(" not in frame.code.text
 
 
 def prepare(m: Machine, instance: Instance) -> None:
@@ -362,19 +372,32 @@ def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None
             m.state["with"] = inside
             runner(m, context, call)
             return
-    enter, leave = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
-    entered = m.invoke(enter, [], call) if not isinstance(enter, Unknown) else context
+    entered, leave = enter(m, context, call)
     try:
         inside(entered)
     except Raised:
-        swallowed = (
-            m.invoke(leave, [m.unknown("exception", data=True)] * 3, call) if not isinstance(leave, Unknown) else NONE
-        )
+        swallowed = leave(call, *[m.unknown("exception", data=True)] * 3)
         if not (isinstance(swallowed, Const) and swallowed.value is True):
             raise
         return
-    if not isinstance(leave, Unknown):
-        m.invoke(leave, [NONE, NONE, NONE], call)
+    leave(call, NONE, NONE, NONE)
+
+
+def enter(m: Machine, context: Abstract, call: Call) -> tuple[Abstract, Callable[..., Abstract]]:
+    """What `__enter__` gives, and what is called in the end with the call that ends it and the error: `__exit__`."""
+    begin, end = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
+    before, start = m.grad, len(m.tape.events)
+    entered = m.invoke(begin, [], call) if not isinstance(begin, Unknown) else context
+    switched = [event for event in m.tape.events[start:] if isinstance(event, tape.GradMode)]
+
+    def leave(call: Call, *error: Abstract) -> Abstract:
+        answer = m.invoke(end, list(error), call) if not isinstance(end, Unknown) else NONE
+        if m.grad.enabled == before.enabled:
+            for event in switched:
+                event.by_call = False  # what `__enter__` has switched, `__exit__` has restored
+        return answer
+
+    return entered, leave
 
 
 def _run_context_function(m: Machine, context: Object, inside: Callable[[Abstract], None], call: Call) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 8  # written numbers up to this one are run to
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_ORDERS = frozenset(["<", "<=", ">", ">="])
+_REACHING = frozenset(["<", "<=", ">", ">=", "==", "!="])
 _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b,
@@ -98,6 +98,8 @@ def decide(
         return known
     test = test_of(m, value)
     source = functools.partial(frame.code.rows, (whole or node).at)
+    if _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
+        return True
     answer, free = m.oracle.decide(node, test, default, source, keeps=_is_of_first_key(m, test))
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over), None)
@@ -110,6 +112,12 @@ def decide(
         )  # fmt: skip
         m.oracle.decisions.append(decision)
     return answer
+
+
+def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:
+    """Whether it asks if something is true that is known to be no None, and is called where it is: no empty thing."""
+    is_none = m.oracle.facts.known(Test(test.subject, "is", None)) if test.relation == "true" else None
+    return is_none is False and not test.negated and call in source()
 
 
 def _is_of_first_key(m: Machine, test: Test) -> bool:
@@ -168,12 +176,13 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
     left, right = _number(m, left), _number(m, right)
     if isinstance(left, Const) and isinstance(right, Const):
         _count(m, op, left, right, text)
-        if op in _ORDERS and (_is_short_of(m, left, right) or _is_short_of(m, right, left)):
-            return _answered_later(m, op, left, right, text)
         try:
-            return TRUE if _COUNTS[op](left.value, right.value) else FALSE
+            now = _COUNTS[op](left.value, right.value)
         except TypeError:
             return m.unknown(text, data=True, type="bool")
+        if op in _REACHING and (_is_short_of(m, op, left, right, now) or _is_short_of(m, op, right, left, now)):
+            return _answered_later(m, op, left, right, text)
+        return TRUE if now else FALSE
     if op in ("is", "is not"):
         return _identity(m, op, left, right, text)
     if op in ("in", "not in"):
@@ -201,27 +210,48 @@ def grows(m: Machine, owner: Abstract, size: Const) -> Const:
     _, before = sizes.setdefault(id(owner), (owner, size.value))
     if m.loops and before < size.value:
         sizes[id(owner)] = (owner, size.value)
-        m.state.setdefault("growing", {})[id(size)] = size
+        _growing(m)[id(size)] = size, m.symbol(owner).derive("reached", "length")
     return size
 
 
-def _is_short_of(m: Machine, size: Const, number: Const) -> bool:
-    """Whether it is the length of what grows in a loop of which a few rounds are run, and the rest would come further.
+def counts_on(m: Machine, before: Abstract, after: Const) -> Const:
+    """What a counter comes to, which is known to grow in a loop: `steps += 1`, `for steps in itertools.count()`."""
+    if not isinstance(before, Const) or not type(before.value) is type(after.value) is int:
+        return after
+    if m.loops and before.value < after.value:
+        _, count = _growing(m).get(id(before)) or (before, Symbol("count"))
+        _growing(m)[id(after)] = after, count
+    return after
 
-    `if len(memory) >= 128: learn()`
+
+def _growing(m: Machine) -> dict[int, tuple[Const, Symbol]]:
+    """The numbers that grow from round to round, by their identity, and what questions about each are asked of."""
+    growing: dict[int, tuple[Const, Symbol]] = m.state.setdefault("growing", {})
+    return growing
+
+
+def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> bool:
+    """Whether it is what grows in a loop of which a few rounds are run, and the rest would come further.
+
+    `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but a counter at which the loop is left is not there,
+    nor is one in the single round that `if steps == 1000` means.
     """
-    if id(size) not in m.state.get("growing", ()) or type(number.value) not in (int, float):
+    if id(size) not in _growing(m) or type(number.value) not in (int, float):
+        return False
+    is_counter = _growing(m)[id(size)][1].source is None
+    if is_counter and (op in ("==", "!=") or m.state.get("leaves") is (not now)):
         return False
     is_far = size.value <= number.value > MOST_COUNTED
     return is_far and any(loop.number not in m.state.get("in full", ()) for loop in m.loops)
 
 
 def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -> Abstract:
-    """A question about a length that grows: other rounds would answer otherwise, as if the number were not known."""
-    if id(left) in m.state["growing"]:
+    """A question about what grows: other rounds would answer otherwise, as if the number were not known."""
+    if id(left) not in _growing(m):
         left, right, op = right, left, _TURNED[op]
-    subject = m.session.constant_symbol(left.value).derive("reached", repr(left.value))
-    return boolean(m, Test(subject, op, right.value), text)
+    _, count = _growing(m)[id(left)]
+    negated = op == "!="
+    return boolean(m, Test(count, "==" if negated else op, right.value, negated), text)
 
 
 def _is_hashable(value: object) -> bool:
@@ -368,11 +398,7 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
             answers = [_is_same_class(left, item) for item in right.items]
             known = True if True in answers else None if None in answers else False
         elif isinstance(left, Unknown) and len(constants) == len(right.items):
-            equal = m.oracle.facts.equal.get(left.symbol)
-            if equal is not None:
-                known = equal in constants
-            else:
-                return boolean(m, Test(left.symbol, "in", tuple(map(str, constants)), negated), text)
+            return boolean(m, Test(left.symbol, "in", tuple(map(str, constants)), negated), text)
     if known is not None:
         return TRUE if known != negated else FALSE
     operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import conditions, kept, tensors
 from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.registry import find_method, tell
 from gradlint.interpret.values import (
@@ -34,7 +34,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import lookup
-from gradlint.tape import DType, Kind, Storage, Value
+from gradlint.tape import GLANCES, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
@@ -96,6 +96,8 @@ def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
 
 @handles(EVALUATE, ir.Attribute)
 def attribute(m: Machine, node: ir.Attribute, frame: Frame) -> Abstract:
+    if node.name in GLANCES or (node.name == "data" and m.state.get("glance") is node):
+        m.state["glance"] = node.target
     target = m.evaluate(node.target, frame)
     return m.attribute(target, node.name, Call(node.name, [], {}, node, frame))
 
@@ -389,6 +391,8 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
 
 @handles(EVALUATE, ir.Compare)
 def compare(m: Machine, node: ir.Compare, frame: Frame) -> Abstract:
+    if node.ops[0] in ("is", "is not"):
+        m.state["glance"] = node.left
     left = m.evaluate(node.left, frame)
     result: Abstract = NONE
     for op, right_node in zip(node.ops, node.rights, strict=True):
@@ -492,6 +496,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         scope.locals.update(frame.locals)
     items: list[Abstract] = []
     mapping = Mapping({}, at=frame.span(node))
+    sinks = len(m.sinks)
 
     def finish() -> None:
         if node.value is None:
@@ -508,6 +513,8 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
     _clauses(m, node, 0, scope, finish)
     if node.value is not None:
         return mapping
+    if node.kind != "generator" and len(m.sinks) > sinks:
+        kept.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
     return Sequence(node.kind, items, at=frame.span(node))
 
 
@@ -735,10 +742,10 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
     if key is None and ("unknown", m.symbol(index)) not in target.items and target.items and not target.open:
         return _chosen(m, target, index)
     if target.factory is not None:
-        kept = key_of(m, index)
-        if kept not in target.items:
-            target.items[kept] = m.call(target.factory, Call("factory", [], {}, node, frame))
-        return target.items[kept]
+        place = key_of(m, index)
+        if place not in target.items:
+            target.items[place] = m.call(target.factory, Call("factory", [], {}, node, frame))
+        return target.items[place]
     symbol = target.symbol or m.symbol(target)
     unknown_key = key if key is not None else m.symbol(index)
     held = target.items.get(("unknown", m.symbol(index)))

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import estimates, tensors
+from gradlint.interpret import conditions, estimates, tensors
 from gradlint.interpret.calls import run_generator
 from gradlint.interpret.machine import ITERATE, Visit, handles
 from gradlint.interpret.registry import bases, tell
@@ -73,6 +73,23 @@ def is_endless(iterable: Abstract) -> bool:
         return bool(iterable.state["endless"])
     sources = [is_endless(source) for source in iterable.state.get("sources", ())]
     return bool(sources) and (all(sources) if iterable.cls == "builtins.zip" else any(sources))
+
+
+def is_window(iterable: Abstract) -> bool:
+    """Whether something holds the next few items of a stream: `islice(iterator, n)`, what `batched(x, n)` gives."""
+    if isinstance(iterable, Sequence):
+        return iterable.window
+    sources = iterable.state.get("sources", ()) if isinstance(iterable, Object) else ()
+    if isinstance(iterable, Object) and iterable.cls == "itertools.islice":
+        return any(map(_is_iterator, sources))
+    return any(map(is_window, sources))
+
+
+def _is_iterator(value: Abstract) -> bool:
+    """Whether each that takes items out of it leaves the rest to the next."""
+    if isinstance(value, Sequence):
+        return value.kind == "generator"
+    return isinstance(value, Object) and value.cls in ("builtins.iterator", "builtins.generator")
 
 
 def is_counted(m: Machine) -> bool:
@@ -166,9 +183,10 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         turns = estimates.turns(m, start, stop, step)
     if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int):
         estimates.runs_to(m, stop.symbol, start + len(turns) * step, call)
+    item: Abstract = numbers.start
     for round_ in turns:
         if isinstance(start, int) and isinstance(step, int):
-            item: Abstract = Const(start + round_ * step)
+            item = conditions.counts_on(m, item, Const(start + round_ * step))
         else:
             item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
         if visit(item):
@@ -287,7 +305,18 @@ def _by_next(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
             return
 
 
-@handles(ITERATE, Const, Lib, Function, Builtin, Bound, Class, Package, Super)
+@handles(ITERATE, Class)
+def over_class(m: Machine, cls: Class, visit: Visit, call: Call) -> None:
+    """What the class's own kind says: the members of an enum."""
+    for base in cls.libraries():
+        for parent in bases(base):
+            if f"type {parent}" in ITERATES:
+                ITERATES[f"type {parent}"](m, cls, visit, call)
+                return
+    over_other(m, cls, visit, call)
+
+
+@handles(ITERATE, Const, Lib, Function, Builtin, Bound, Package, Super)
 def over_other(m: Machine, value: Abstract, visit: Visit, call: Call) -> None:
     if isinstance(value, Const) and isinstance(value.value, str | bytes):
         for letter in value.value[:MAX_ITEMS]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret.values import Abstract, Instance, Mapping, Object, Sequence, Tensor, Unknown
-from gradlint.tape import Kind, Value
+from gradlint.tape import Backward, Kind, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
@@ -27,10 +27,39 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
     for value in (*owners, *(value for frame in m.frames for value in frame.locals.values())):
         _search(m, loop, value, holders, seen, 0)
     sure = _sure(m) if holders else frozenset()
+    lists = {id(node) for node, _, how in holders.values() if how == "append"}
     for node, at, how in holders.values():
         if how == "sum" and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
             continue
+        if how == "sum" and _is_made_of(node, lists):
+            continue
         m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
+
+
+def _is_made_of(node: Value, lists: set[int]) -> bool:
+    """Whether something is made anew in every round of what a list has kept, and adds nothing to what it was."""
+    below = tape.graph(node)
+    return any(id(inner) in lists for inner in below) and not any(
+        inner.at == node.at and inner.iteration != node.iteration for inner in below
+    )
+
+
+def report_list(m: Machine, items: list[Abstract], sinks: list[Backward], at: Span) -> None:
+    """Writes down a list of what rounds of training give back, each with the graph that its own backward ran through.
+
+    `losses = [train_step(batch) for batch in loader]`
+    """
+    through = [{id(value) for value in sink.graph} for sink in sinks if sink.sink != "autograd.grad"]
+    last: Value | None = None
+    for item in items:
+        last = next((node for node in _nodes(m, item) if node.records and not node.assumed), None)
+        own = next((graph for graph in through if last is not None and id(last) in graph), None)
+        if own is None:
+            return
+        through.remove(own)
+    if last is not None and len(items) > 1:
+        with m.loop("for", 1):  # what comes after the list is no part of its rounds
+            m.emit(tape.Kept(at=at, value=last, how="append", text=last.text))
 
 
 def _is_freed_twice(m: Machine, node: Value) -> bool:
@@ -70,7 +99,7 @@ def _sure(m: Machine) -> frozenset[int]:
 
 def _trains(m: Machine, loop: Loop) -> bool:
     sinks = (sink for sink in m.sinks if sink.sink != "autograd.grad")
-    return any((loop.number, 0) in sink.iteration for sink in sinks)
+    return any(loop.number == number for sink in sinks for number, _ in sink.iteration)
 
 
 def _search(

@@ -137,6 +137,8 @@ def _decide(value: object, relation: str, operand: object) -> bool | None:
         return value is operand
     if relation == "==":
         return value == operand
+    if relation == "in" and isinstance(operand, tuple):
+        return str(value) in operand
     if isinstance(value, int | float) and isinstance(operand, int | float):
         return {"<": value < operand, "<=": value <= operand, ">": value > operand, ">=": value >= operand}.get(
             relation

@@ -23,6 +23,7 @@ Occasion = Literal[
     "unknown call",  # something unknown is called: its symbol, the call
     "data call",  # likewise of something that is data: no model, no tensor with gradient
     "put in",  # an attribute of something unknown is set: whose, the call with the value
+    "decorated",  # a function under a decorator out of view: the function, the decorator's node, its frame
     "used up",  # a used-up generator is iterated again: the generator, the call
     "end",  # a path has been run to its end
 ]

@@ -68,6 +68,8 @@ class Session:
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
+        self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
+        self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
         self._moduli: set[int] = set()
@@ -387,7 +389,12 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     try:
         calls.initialise(m, instance, Call(cls.name, [], {}, call.node, call.frame, open=True))
     except Raised:
+        if m.session.makes:  # where the branches go this way there is no object to call the method of
+            raise
         del m.running[depth:]
+    else:
+        m.session.makes, m.state["made"] = True, instance
+        m.session.made |= instance.attrs.keys()
     m.oracle.prepares = False
     return instance
 

@@ -6,9 +6,9 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, kept, tensors
+from gradlint.interpret import conditions, dispatch, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
-from gradlint.interpret.iteration import is_endless
+from gradlint.interpret.iteration import MAX_ITEMS, is_endless, is_window
 from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -143,6 +143,8 @@ def bind(m: Machine, name: str, value: Abstract, frame: Frame) -> None:
 
 
 def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, frame: Frame) -> None:
+    if _is_no_tuple(m, value, len(targets)):
+        raise Raised(Object("builtins.ValueError", frame.span(node)), frame.span(node))
     if isinstance(value, Tensor | Unknown):
         from gradlint.interpret.expressions import derived, tensor_item
 
@@ -164,6 +166,12 @@ def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, 
         items = [*items[:star], Sequence("list", middle, is_open), *(items[len(items) - after :] if after else [])]
     for position, target in enumerate(targets):
         assign(m, target, items[position] if position < len(items) else m.unknown(frame.text(target)), frame)
+
+
+def _is_no_tuple(m: Machine, value: Abstract, length: int) -> bool:
+    """Whether a function returned it in the place of the tuple that is taken apart: for other callers than this one."""
+    returned, arities = m.state.get("instead of a tuple", (None, ()))
+    return returned is value and length in arities
 
 
 def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node: ir.Node, frame: Frame) -> None:
@@ -283,7 +291,7 @@ def _set_slice(owner: Sequence, part: slice, value: Abstract) -> None:
 
 
 def _put_away(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """Takes down that a value lies under a key that is not known: who takes it out again is not seen."""
+    """Takes down that a value lies where who takes it out is not seen: under an unknown key, in a cell's output."""
     if isinstance(value, Tensor) and value.node.requires_grad:
         m.emit(tape.Fact(at=frame.span(node), what="put-away", value=value.node, text=frame.text(node)))
 
@@ -291,6 +299,8 @@ def _put_away(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
 @handles(EXECUTE, ir.Assign)
 def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
     value = m.evaluate(node.value, frame)
+    if m.loops and isinstance(value, Const) and _is_augmented(node, frame):
+        value = conditions.counts_on(m, m.evaluate(node.targets[0], frame), value)
     for target in node.targets:
         assign(m, target, value, frame)
     if frame.is_class and node.annotation is not None and isinstance(node.targets[0], ir.Name):
@@ -298,6 +308,14 @@ def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
         annotations = frame.locals["__annotations__"]
         assert isinstance(annotations, Mapping)
         annotations.items[node.targets[0].id] = value
+
+
+def _is_augmented(node: ir.Assign, frame: Frame) -> bool:
+    """Whether it is `steps = steps + 1`, written out."""
+    target, value = node.targets[0], node.value
+    if not isinstance(value, ir.Binary) or value.op != "+" or not isinstance(target, ir.Name | ir.Attribute):
+        return False
+    return frame.text(target) == frame.text(value.left)
 
 
 @handles(EXECUTE, ir.Declare)
@@ -353,7 +371,8 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         handler = find_method("numpy.ndarray", "__augment__")
         if handler is not None:
             handler(m, before, Call(node.op, [value], {}, node, frame))
-    return binary(m, node.op, before, value, node, frame)
+    after = binary(m, node.op, before, value, node, frame)
+    return conditions.counts_on(m, before, after) if isinstance(after, Const) else after
 
 
 @handles(EXECUTE, ir.Delete)
@@ -401,7 +420,10 @@ def expression(m: Machine, node: ir.Expression, frame: Frame) -> None:
 
 @handles(EXECUTE, ir.Shown)
 def shown(m: Machine, node: ir.Shown, frame: Frame) -> None:
-    m.evaluate(node.value, frame)
+    """A name at the end of a cell was bound to be looked at, whatever else is done with it."""
+    value = m.evaluate(node.value, frame)
+    if isinstance(node.value, ir.Name):
+        _put_away(m, value, node, frame)
 
 
 def _escapes(block: list[ir.Node]) -> bool:
@@ -415,7 +437,7 @@ def _waits(node: ir.If) -> bool:
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
-    m.state["waits"] = _waits(node)
+    m.state["waits"], m.state["leaves"] = _waits(node), node.leaves
     value = m.evaluate(node.test, frame)
     known = conditions.truth(m, value)
     if known is not None:
@@ -428,9 +450,12 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
                     text=frame.text(node.test),
                 )
             )
+        if conditions.is_answer(m, value):
+            dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
     default = not (_escapes(node.then) and not _escapes(node.otherwise))
     taken = conditions.decide(m, value, node.test, frame, default=default, whole=node)
+    dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     outer, m.journal = m.journal, []
     signal: Signal | None = None
     try:
@@ -449,7 +474,9 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
 def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
     with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
+        loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
         while loop.goes_on:
+            m.state["leaves"] = False
             value = m.evaluate(node.test, frame)
             known = conditions.truth(m, value)
             if known is False:
@@ -468,6 +495,30 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
         m.emit(tape.Fact(at=frame.span(node), what="endless", text=frame.text(node.test)))
         kept.report(m, loop)
     return m.execute(node.otherwise, frame) if not isinstance(node.test, ir.Literal) else None
+
+
+def _counted_rounds(m: Machine, node: ir.While, frame: Frame) -> int:
+    """In how many rounds `while epoch < 10` is run, which is `for epoch in range(10)` written out; else 0."""
+    match node.test:
+        case ir.Compare(ops=["<"], left=ir.Name(id=name) as left, rights=[ir.Name() | ir.Literal() as right]):
+            if not any(_counts(each, name) for each in node.body):
+                return 0
+        case _:
+            return 0
+    counter, end = (conditions.known_number(m.evaluate(side, frame)) for side in (left, right))
+    if not isinstance(counter, int) or not isinstance(end, int) or counter >= end:
+        return 0
+    if m.session.trains(m):
+        return m.session.shown(end - counter, m.loops[-1])
+    return min(end - counter, MAX_ITEMS)
+
+
+def _counts(node: ir.Node, name: str) -> bool:
+    """Whether it is `name += 1`."""
+    match node:
+        case ir.Augment(op="+", target=ir.Name(id=counter), value=ir.Literal(value=1)):
+            return counter == name
+    return False
 
 
 def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame) -> Signal | None:
@@ -489,7 +540,8 @@ def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node],
 def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     iterable = m.evaluate(node.iterable, frame)
     ended: list[Signal] = []
-    with m.loop("for", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
+    over = "window" if is_window(iterable) else "for"
+    with m.loop(over, max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
         loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
 
@@ -666,6 +718,7 @@ def define(m: Machine, node: ir.Function, frame: Frame) -> None:
 def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """What a decorator makes; one that nothing is known of leaves the function as it is."""
     if isinstance(decorator, Unknown):
+        tell("decorated", m, value, node, frame)
         return value
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value

@@ -135,6 +135,7 @@ class Sequence(Abstract):
     consumed: Span | None = None  # of a generator: where it was used up
     at: Span | None = None
     most: int | None = None  # of a bounded deque
+    window: bool = False  # the next few items of a stream, which others follow
 
     def __post_init__(self) -> None:
         if self.kind == "set" and len(self.items) > 1:
@@ -319,6 +320,7 @@ class Call:
     node: ir.Node
     frame: Frame
     open: bool = False  # there may be further arguments (*unknown, **unknown)
+    partial: Call | None = None  # that of `functools.partial` which put it together
 
     def get(self, position: int | None, name: str) -> Abstract | None:
         """The argument at `position` or called `name`; None where it was not given."""

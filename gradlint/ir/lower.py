@@ -68,6 +68,24 @@ def _scope(function: ir.Function) -> None:
             function.globals |= frozenset(node.names)
         elif isinstance(node, ast.Nonlocal):
             function.nonlocals |= frozenset(node.names)
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            function.arities |= {len(node.value.elts)}
+
+
+def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
+    """By which answer to what it asks, without a `not`, the loop is left, or the function with nothing to give back."""
+    goes_on = bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
+    is_denied = isinstance(node.test, ir.Unary) and node.test.op == "not"
+    if _is_way_out(node.then):
+        return not is_denied
+    return is_denied if _is_way_out(behind if goes_on else node.otherwise) else None
+
+
+def _is_way_out(block: list[ir.Node]) -> bool:
+    match block:
+        case [*_, ir.Jump(kind="break") | ir.Return(value=None)]:
+            return True
+    return False
 
 
 def _at(node: Any) -> ir.Position:
@@ -88,6 +106,9 @@ class _Lowering:
                 lowered.extend(result)
             elif result is not None:
                 lowered.append(result)
+        for place, each in enumerate(lowered):
+            if isinstance(each, ir.If):
+                each.leaves = _leaves(each, lowered[place + 1 :])
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:

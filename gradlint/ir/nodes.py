@@ -217,6 +217,7 @@ class Function(Node):
     is_generator: bool | None = None
     globals: frozenset[str] = frozenset()
     nonlocals: frozenset[str] = frozenset()
+    arities: frozenset[int] = frozenset()  # the lengths of the tuples that it writes down to return
     cached: list[Node] | None = None
 
 
@@ -271,6 +272,7 @@ class If(Node):
     test: Node
     then: list[Node]
     otherwise: list[Node]
+    leaves: bool | None = None  # by which answer, without a `not`, the loop or a function that gives nothing is left
 
 
 @dataclass(eq=False, slots=True)

@@ -112,12 +112,14 @@ def _set_up(m: Machine, state: dict[str, Any], call: Call) -> None:
 
 
 def _tell(m: Machine, call: Call, device: str | None, given: Abstract | None) -> str:
-    """The fact that something of mixed precision is made."""
+    """The fact that something of mixed precision is made, told of where its name is written."""
+    written = call.partial or call
     known = None if given is None else conditions.truth(m, given)
     enabled = "default" if given is None else {True: "true", False: "false", None: "unknown"}[known]
     by = f" by={_condition(m, given)}" if given is not None and conditions.is_answer(m, given) else ""
     detail = f"{call.name} device={device or 'unknown'} enabled={enabled}{by}"
-    m.emit(tape.Fact(at=call.frame.span(call.node), what="amp", detail=detail, text=call.frame.text(call.node)))
+    at, text = written.frame.span(written.node), written.frame.text(written.node)
+    m.emit(tape.Fact(at=at, what="amp", detail=detail, text=text))
     return detail
 
 

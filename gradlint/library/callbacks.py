@@ -1,6 +1,7 @@
 """The optimizers that code out of view gets at through a callback, and can step or clear by it.
 
 engine.on_batch_end(lambda: optimizer.step())
+@engine.on("batch")
 getattr(optimizer, name)()
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from gradlint.library.handed import is_callback, within
 from gradlint.library.holdings import escapes
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.machine import Frame, Machine
 
 MAX_DEPTH = 3  # of functions that call each other
 _STEPS = frozenset({"step", "zero_grad"})
@@ -39,6 +41,14 @@ def kept(m: Machine, owner: Unknown, at: Call) -> None:
     if not owner.data:
         escapes(m, at.args, at)
         handed(m, owner.symbol, at)
+
+
+@hears("decorated")
+def registered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`@engine.on("batch")` above a function that nothing else names: code out of view calls it."""
+    is_named = isinstance(value, Function) and len(re.findall(rf"\b{value.name}\b", frame.code.text)) > 1
+    if isinstance(node, ir.Call) and not is_named:
+        escapes(m, list(moved(value)), Call(frame.text(node), [], {}, node, frame))
 
 
 def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:

@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, function
 from gradlint.interpret.values import Abstract, Call, Const, Mapping, Sequence, Tensor, Unknown
+from gradlint.library.holdings import MAX_DEPTH
 from gradlint.library.modules import is_module, unknown_parameters
 from gradlint.tape import Value
 
@@ -44,7 +45,7 @@ def clip(m: Machine, given: Abstract | None, call: Call, *, measures: bool = Fal
     return tensors.batch(m, call.name, call.node, call.frame)
 
 
-def parameters(m: Machine, given: Abstract, call: Call) -> list[Value]:
+def parameters(m: Machine, given: Abstract, call: Call, depth: int = 0) -> list[Value]:
     """The parameters that an argument holds: tensors, generators and lists of them, a module's."""
     if isinstance(given, Tensor):
         return [given.node]
@@ -52,10 +53,10 @@ def parameters(m: Machine, given: Abstract, call: Call) -> list[Value]:
         return [] if given.type in ("number", "str", "bool") else [unknown_parameters(m, given, call).node]
     if is_module(given):
         given = m.call(m.attribute(given, "parameters", call), Call("parameters", [], {}, call.node, call.frame))
-    if isinstance(given, Const):
+    if isinstance(given, Const) or depth > MAX_DEPTH:
         return []
     if isinstance(given, Mapping):
-        return [value for item in given.items.values() for value in parameters(m, item, call)]
+        return [value for item in given.items.values() for value in parameters(m, item, call, depth + 1)]
     found = []
     for item in m.items(given, call):
         held = (
@@ -63,7 +64,7 @@ def parameters(m: Machine, given: Abstract, call: Call) -> list[Value]:
             if isinstance(item, Sequence) and len(item.items) == 2 and isinstance(item.items[0], Const)
             else item
         )
-        found += parameters(m, held, call)
+        found += parameters(m, held, call, depth + 1)
     return found
 
 

@@ -8,6 +8,8 @@ Each place that puts something on a device (`.to(device)`, `.cuda()`, `device=`)
 path has been run and all that was decided on it is known. Its `detail` has the types that the device can have there:
 `cpu`, or `cpu cuda mps` for a command-line argument, or `unknown`.
 
+A place at which the device itself stands, `.cuda()` or `.to("cuda")`, and no variable, is a fact `named`, too.
+
 Each call of what raises without CUDA, such as `torch.cuda.synchronize()`, is a fact `needs-cuda`.
 """
 
@@ -19,6 +21,7 @@ from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret.registry import attribute, fallback, function, guesses, hears
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Test, Unknown
+from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -160,7 +163,19 @@ def _names_device(value: Abstract) -> bool:
 
 def _note(m: Machine, given: Abstract, call: Call) -> None:
     placed: dict[tuple[Span, _Stack, int], tuple[str, Abstract]] = m.state.setdefault("placed", {})
-    placed[call.frame.span(call.node), m.where, id(given)] = (call.frame.text(call.node), given)
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    placed[at, m.where, id(given)] = (text, given)
+    if _is_written(call):
+        m.emit(tape.Fact(at=at, what="named", text=text))
+
+
+def _is_written(call: Call) -> bool:
+    """Whether a device stands in the call: `.cuda()`, `.to("cuda")`, `device=torch.device("cuda")`; no variable."""
+    if not isinstance(call.node, ir.Call):
+        return False
+    given = [value for name, value in call.node.kwargs if name == "device"] or call.node.args
+    inner = [arg for each in given if isinstance(each, ir.Call) for arg in each.args]
+    return _method(call) == "cuda" or any(isinstance(each, ir.Literal | ir.Format) for each in (*given, *inner))
 
 
 @hears("end")

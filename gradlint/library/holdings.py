@@ -76,13 +76,11 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
             m.emit(tape.Fact(at=at, what="attached", value=tensor.node, detail=name))
     if isinstance(part, Tensor) and _replaces_parameter(owner, name, part.node):
         m.emit(tape.Fact(at=at, what="non-leaf-attribute", value=part.node, text=call.frame.text(call.node)))
-    if isinstance(part, Tensor) and "wraps-parameter" in part.node.flags:
+    if isinstance(part, Tensor) and part.node.kind is Kind.PARAMETER:
         frozen = _frozen_before(m, owner, name)
-        if frozen is not None and part.node.requires_grad and _comes_from(m, part, frozen):
+        if frozen is not None and part.node.requires_grad and (how := _in_its_place(m, part, frozen)):
             m.emit(
-                tape.Fact(
-                    at=at, what="frozen-in-vain", value=part.node, detail="wrapped", text=call.frame.text(call.node)
-                )
+                tape.Fact(at=at, what="frozen-in-vain", value=part.node, detail=how, text=call.frame.text(call.node))
             )
 
 
@@ -111,6 +109,23 @@ def _frozen_before(m: Machine, owner: Instance | Object, name: str) -> Tensor | 
     if isinstance(before, Tensor) and before.node.cut is Cut.FROZEN and not before.node.requires_grad:
         return before
     return None
+
+
+def is_named(node: Value, call: Call) -> bool:
+    """Whether a statement names the very parameter that it freezes: `embedding.weight.requires_grad = False`."""
+    said = call.node.function if isinstance(call.node, ir.Call) else call.node
+    holder = said.target if isinstance(said, ir.Attribute) else None
+    return isinstance(holder, ir.Attribute) and node.parameter is not None and holder.name == node.parameter.name
+
+
+def _in_its_place(m: Machine, part: Tensor, frozen: Tensor) -> str:
+    """How a parameter takes the place of a frozen one and was to be frozen with it; "" where it may be trained.
+
+    It is made from it, or it is put there before any training, and the freezing was of this one parameter.
+    """
+    if _comes_from(m, part, frozen):
+        return "wrapped"
+    return "replaced" if "frozen-by-name" in frozen.node.flags and not m.sinks else ""
 
 
 def _comes_from(m: Machine, part: Tensor, frozen: Tensor) -> bool:

@@ -11,10 +11,11 @@ from gradlint.interpret import conditions
 from gradlint.interpret.machine import GradState, Visit
 from gradlint.interpret.registry import alias, canonical, function, hears, method
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Builtin, Call, Class, Const, Function, Lib, Object
+from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
-    from gradlint.ir import nodes as ir
 
 _CONTEXTS = ("torch.no_grad", "torch.enable_grad", "torch.inference_mode")
 MODES = (*_CONTEXTS, "torch.set_grad_enabled")
@@ -92,11 +93,11 @@ def decorate(m: Machine, made: Object, call: Call) -> Abstract:
     return decorated(m, made, call.args[0]) if call.args else NONE
 
 
-def _enter(m: Machine, made: Object, *, by_call: bool = False) -> None:
+def _enter(m: Machine, made: Object, at: Span | None = None, *, by_call: bool = False) -> None:
     inference = made.cls == "torch.inference_mode" and not made.state["enabled"]
     if made.cls == "torch.inference_mode" and made.state["enabled"]:
         return
-    m.enter_grad_mode(made.state["enabled"], made.at, inference=inference, by_call=by_call)
+    m.enter_grad_mode(made.state["enabled"], at or made.at, inference=inference, by_call=by_call)
 
 
 @method(MODES, "__with__")
@@ -136,8 +137,16 @@ def enter(m: Machine, made: Object, call: Call) -> Abstract:
     made.state["outer"] = _before(m, made)
     made.state["entered"] = True
     if m.grad.at != made.at:  # `set_grad_enabled(…)` has acted already
-        _enter(m, made, by_call=True)
+        _enter(m, made, _entered_at(made, call), by_call=True)
     return NONE
+
+
+def _entered_at(made: Object, call: Call) -> Span:
+    """Where `context.__enter__()` is called, by hand; or where the context was made, which something else enters."""
+    node = call.node
+    if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and node.function.name == "__enter__":
+        return call.frame.span(node)
+    return made.at
 
 
 @method(MODES, "__exit__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,7 @@ def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
     return counted + [name for name in names if "#" not in name]
 
 
+PACKED = "torch.nn.utils.rnn.PackedSequence"
 _MOST_LAYERS = 8  # of a recurrent network, whose parameters are told apart
 
 
@@ -172,8 +174,6 @@ def parameter(m: Machine, call: Call) -> Abstract:
     made = make_parameter(m, "", None, call, requires_grad=wanted)
     content = call.get(0, "data")
     source = tensors.node_of(m, content, call.node, call.frame) if content is not None else None
-    if source is not None and source.parameter is not None:
-        made.node.flags |= {"wraps-parameter"}
     if source is not None:
         m.state.setdefault("wrapped", {})[id(made.node)] = source
     if source is not None and source.dtype in (DType.HALF, DType.BFLOAT):
@@ -736,16 +736,14 @@ def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own
     if any(saved.role == "result" for saved in made.node.saves):
         made.node.saves = tuple(saved for saved in made.node.saves if saved.role != "result")
         tensors.save(made.node, [first.node], "result")
-    built: list[Abstract] = []
-    position = 0
-    for named in effect.outputs:
-        names = named if isinstance(named, tuple) else (named,)
-        outputs = [
-            first if position + i == 0 else tensors.part(m, made, position + i, call.node, call.frame)
-            for i in range(len(names))
-        ]
-        built.append(Sequence("tuple", list(outputs)) if isinstance(named, tuple) else outputs[0])
-        position += len(names)
+    others = (tensors.part(m, made, number, call.node, call.frame) for number in itertools.count(1))
+    parts = itertools.chain([first], others)
+    built: list[Abstract] = [
+        Sequence("tuple", [next(parts) for _ in named]) if isinstance(named, tuple) else next(parts)
+        for named in effect.outputs
+    ]
+    if call.args and isinstance(call.args[0], Object) and call.args[0].cls == PACKED:  # a packed sequence gives one
+        built[0] = Object(PACKED, call.frame.span(call.node), {"loc": first})
     return Sequence("tuple", built)
 
 

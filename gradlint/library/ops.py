@@ -19,6 +19,7 @@ from gradlint.interpret.values import (
     Lib,
     Object,
     Sequence,
+    Symbol,
     Tensor,
     Test,
     Unknown,
@@ -464,7 +465,10 @@ def data(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 @method("torch.Tensor", "__set_data__")
 def set_data(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    """`x.data = new`: other memory; what was saved keeps the old."""
+    """`x.data = new`: other memory; what was saved keeps the old. That a parameter is set so is a fact `data-set`."""
+    if tensor.node.parameter is not None:
+        at, text = call.frame.span(call.node), call.frame.text(call.node)
+        m.emit(tape.Fact(at=at, what="data-set", value=tensor.node, text=text))
     tensor.node.storage = tape.Storage()
     new = tensors.node_of(m, call.args[0], call.node, call.frame)
     if new is not None and new.storage is not None:
@@ -499,10 +503,10 @@ def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: str) -> None:
     """Makes a tensor a leaf that requires grad, or freezes one. On what carries gradient it does nothing."""
+    from gradlint.library import holdings
+
     node = tensor.node
     if not wanted:
-        from gradlint.library import holdings
-
         holdings.freezes_data(m, tensor, call)
     if wanted == node.requires_grad:
         return
@@ -527,6 +531,8 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
             call.frame.span(call.node),
             m.where,
         )
+        if holdings.is_named(node, call):
+            made.flags |= {"frozen-by-name"}
     else:
         return
     made.storage, made.name = node.storage, node.name
@@ -543,7 +549,7 @@ def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:
 @attribute("torch.Tensor", "requires_grad")
 def requires_grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     node = tensor.node
-    if node.assumed or (node.cut is not None and node.assumed):
+    if node.assumed:
         test = Test(m.symbol(tensor).derive("requires_grad", f"{node.title}.requires_grad"), "true")
         m.state.setdefault("grad-tests", {})[test.subject] = node
         return conditions.boolean(m, test, f"{node.title}.requires_grad") if node.requires_grad else FALSE
@@ -580,7 +586,7 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     if isinstance(tensor.grad, Tensor) and tensor.grad.attrs.get("<of>") is tensor:  # once written, it has a new node
         tensor.grad.node.flags |= {"gradient"}
         tensor.grad.node.parameter = tensor.node.parameter
-    if tensor.grad is not NONE:
+    if tensor.grad is not NONE and m.state.get("glance") is not at.node:
         m.emit(
             tape.Clip(
                 at=at.frame.span(at.node), parameters=(tensor.node,), reads_only=True, text=at.frame.text(at.node)
@@ -695,7 +701,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
     elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
-        if wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN:
+        if "in-numpy" not in node.flags and (wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN):
             return tensor
         made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
     elif _stays(m, node, call):
@@ -777,7 +783,21 @@ def as_tensor(m: Machine, call: Call) -> Abstract:
             return tensors.as_tensor(m, content, call.node, call.frame)
         if known is None or known.assumed:  # an array: torch refuses a tensor
             return tensors.batch(m, call.name, call.node, call.frame)
-    return copied_in(m, content, call)
+    made = copied_in(m, content, call)
+    if call.name == "torch.from_numpy" and isinstance(content, Unknown) and content.type == "array":
+        _shares_memory(m, content, made, call)
+    return made
+
+
+def _shares_memory(m: Machine, array: Unknown, tensor: Tensor, call: Call) -> None:
+    """Makes what is written into the array from now on a write to the tensor, but not to what that is converted to.
+
+    An array of doubles, which `.float()` copies, is not told from one of floats, which it gives back as it is.
+    """
+    tensor.node.flags |= {"in-numpy"}
+    if array.origin is None:
+        array.origin = tensors.batch(m, "numpy.ndarray", call.node, call.frame).node
+        array.origin.storage = tensor.node.storage
 
 
 def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
@@ -888,6 +908,7 @@ def plain(m: Machine, call: Call) -> Abstract:
 
 
 _MOVING = ("to", "type", "cuda")  # the methods that take the name of a device or type
+_LISTS_OF_MODULES = [("attribute", name) for name in ("modules", "children", "named_modules", "named_children")]
 
 
 @hears("discarded")
@@ -906,10 +927,18 @@ def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
 
 
 def _is_run(m: Machine, node: ir.Node, frame: Frame) -> bool:
-    """Whether the receiver is something unknown that is called or has parameters, and has a method of its own."""
+    """Whether the receiver is something unknown that is a module: it is called, has parameters, or is one's part."""
     receiver = node.function.target if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) else None
     owner = m.evaluate(receiver, frame) if isinstance(receiver, ir.Name) else None
-    return isinstance(owner, Unknown) and owner.symbol in m.leaves
+    return isinstance(owner, Unknown) and (owner.symbol in m.leaves or _is_listed_module(owner.symbol))
+
+
+def _is_listed_module(symbol: Symbol) -> bool:
+    """Whether it comes out of `model.modules()` or the like."""
+    part: Symbol | None = symbol
+    while part is not None and part.key not in _LISTS_OF_MODULES:
+        part = part.source or (part.twin.source if part.twin is not None else None)
+    return part is not None
 
 
 def _is_guessed(result: tape.Value) -> bool:

@@ -9,12 +9,11 @@ from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, attribute, fallback, function, method
 from gradlint.interpret.values import NONE, Abstract, Call, Instance, Object, Sequence, Tensor, Unknown
 from gradlint.library.effects import lookup
-from gradlint.library.modules import is_parameter, make_parameter
+from gradlint.library.modules import PACKED, is_parameter, make_parameter
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_PACKED = "torch.nn.utils.rnn.PackedSequence"
 _RESHAPES = (
     "torch.nn.utils.parametrizations.",
     "torch.nn.utils.parametrize.",
@@ -41,23 +40,30 @@ def pack(m: Machine, call: Call) -> Abstract:
     """`pack_padded_sequence(x, lengths)`: counts as the tensor that it holds."""
     given = call.get(0, "input") or call.get(0, "sequences") or NONE
     held = tensors.apply(m, call.name, [given], call.node, call.frame, None)
-    return Object(_PACKED, call.frame.span(call.node), {"loc": held})
+    return Object(PACKED, call.frame.span(call.node), {"loc": held})
 
 
-@attribute(_PACKED, "data")
+@attribute(PACKED, "data")
 def packed_data(m: Machine, packed: Object, at: Call) -> Abstract | None:
     """The tensor of a packed sequence, with its graph."""
     held = packed.state.get("loc")
     return held if isinstance(held, Abstract) else None
 
 
-@attribute(_PACKED, "batch_sizes")
+@attribute(PACKED, "batch_sizes")
 def batch_sizes(m: Machine, packed: Object, at: Call) -> Abstract:
     """How many sequences are left at each step."""
     return Unknown(m.symbol(packed).derive("batch_sizes", "batch_sizes"), data=True)
 
 
-@method(_PACKED, "to", "cuda", "cpu", "float", "pin_memory")
+@method(PACKED, "__getitem__")
+def packed_part(m: Machine, packed: Object, call: Call) -> Abstract:
+    """`packed[0]`: the tensor; behind it stand numbers."""
+    held = packed.state.get("loc")
+    return held if call.constant(0, "index") == 0 and isinstance(held, Abstract) else m.unknown("part", data=True)
+
+
+@method(PACKED, "to", "cuda", "cpu", "float", "pin_memory")
 def moved(m: Machine, packed: Object, call: Call) -> Abstract:
     """The same sequence elsewhere."""
     return packed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.program.blocks import statements
@@ -18,10 +18,11 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The attributes that some methods write, and those that they call the `step` of."""
+    """The attributes that some methods write, those that they step, and those that only `__init__` makes."""
 
     written: frozenset[str]
     stepped: frozenset[str]
+    made: frozenset[str]
 
 
 def elsewhere(entry: str, methods: Iterable[Method]) -> Elsewhere:
@@ -29,24 +30,42 @@ def elsewhere(entry: str, methods: Iterable[Method]) -> Elsewhere:
     by_name: dict[str, list[_Deeds]] = {}
     for method in methods:
         by_name.setdefault(getattr(method, "name", ""), []).append(_deeds(method))
-    pending, reached = [entry], {entry, "__init__"}
+    reached = _reached([entry], by_name, lambda deeds: deeds.attributes) | {"__init__"}
+    making = _reached(["__init__"], by_name, lambda deeds: deeds.called)
+    later = {
+        name
+        for method, found in by_name.items()
+        if method not in making
+        for deeds in found
+        for name in deeds.attributes
+    }
+    before = making - later | {"__init__"}
+    others = [deeds for name, found in by_name.items() if name not in reached | before for deeds in found]
+    written = frozenset(name for deeds in others for name in deeds.written)
+    return Elsewhere(
+        written,
+        frozenset(name for deeds in others for name in deeds.stepped),
+        frozenset(name for each in before for deeds in by_name.get(each, []) for name in deeds.written) - written,
+    )
+
+
+def _reached(start: list[str], by_name: dict[str, list[_Deeds]], names: Callable[[_Deeds], frozenset[str]]) -> set[str]:
+    """The methods that some lead to, by the `names` in each."""
+    pending, reached = list(start), set(start)
     for name in pending:
         for deeds in by_name.get(name, []):
-            found = deeds.attributes & by_name.keys()
+            found = names(deeds) & by_name.keys()
             pending.extend(sorted(found - reached))
             reached |= found
-    others = [deeds for name, found in by_name.items() if name not in reached for deeds in found]
-    return Elsewhere(
-        frozenset(name for deeds in others for name in deeds.written),
-        frozenset(name for deeds in others for name in deeds.stepped),
-    )
+    return reached
 
 
 @dataclass(frozen=True, slots=True)
 class _Deeds:
-    """The attributes that a method speaks of, and those of its object that it writes or calls the `step` of."""
+    """The attributes that a method speaks of, and those of its object that it calls, writes or calls the `step` of."""
 
     attributes: frozenset[str]
+    called: frozenset[str]
     written: frozenset[str]
     stepped: frozenset[str]
 
@@ -55,7 +74,7 @@ class _Deeds:
 def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
     own = parameters[0].arg if parameters else ""
-    attributes, written, stepped = set(), set(), set()
+    attributes, called, written, stepped = set(), set(), set(), set()
     for node in ast.walk(method):
         if isinstance(node, ast.Attribute):
             attributes.add(node.attr)
@@ -64,11 +83,12 @@ def _deeds(method: Method) -> _Deeds:
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             written.add(_of_own(node.value, own))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            called.add(_of_own(node.func, own))
             if node.func.attr == "step":
                 stepped.add(_of_own(node.func.value, own))
             elif node.func.attr in _FILLING:
                 written.add(_of_own(node.func.value, own))
-    return _Deeds(frozenset(attributes), frozenset(written - {""}), frozenset(stepped - {""}))
+    return _Deeds(frozenset(attributes), frozenset(called), frozenset(written - {""}), frozenset(stepped - {""}))
 
 
 def _of_own(target: ast.expr, own: str) -> str:

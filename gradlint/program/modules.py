@@ -121,6 +121,13 @@ def _is_filled(value: Abstract) -> bool:
     return isinstance(value, Mapping | Sequence | Instance | Object)
 
 
+def _leave_open(registry: Abstract) -> None:
+    """Takes an object's empty dicts for filled from files that are not in view: by an import whose name is computed."""
+    for held in registry.attrs.values() if isinstance(registry, Instance) else ():
+        if isinstance(held, Mapping) and not held.items:
+            held.open = True
+
+
 def _bound_statements(statements: list[ir.Node]) -> Iterator[ir.Node]:
     for statement in statements:
         yield statement
@@ -274,6 +281,7 @@ class Program:
                 m.execute([statement], scope)
             finally:
                 source.pending.discard(id(statement))
+        _leave_open(frame.locals[name])
 
     def _registering(self, frame: Frame, source: Source, name: str) -> list[tuple[Frame, ir.Node]]:
         key = (source.path, name)

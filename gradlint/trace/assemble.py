@@ -73,6 +73,7 @@ class Assembler:
         self._held: dict[int, tape.Value] = {}
         self._modules: dict[tuple[str, ...], tape.Module] = {}
         self._steppers: dict[int, Any] = {}
+        self._entered: list[tape.GradMode] = []
         self._made: Counter[tuple[Span, tuple[Span, ...]]] = Counter()  # optimizers, by where they are made
         self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
@@ -311,9 +312,7 @@ class Assembler:
 
     def _on_backward(self, note: Note) -> Iterator[tape.Event]:
         ops: list[Op] = note.facts["ops"]
-        if any(_is_unexplained(op, note) or self._may_come_out_of_the_dark(op) for op in ops):
-            dark = ", ".join(str(switched_at(place)) for place in self.session.left_dark.values())
-            unseen = f"how it was computed was not seen{f'; grad mode was off, unseen, at {dark}' if dark else ''}"
+        if unseen := next(filter(None, (self._unseen_source(op, note) for op in ops)), ""):
             self.session.blind[f"{at(note.place)}: this loss carries no gradient, and {unseen}"] = None
             return
         if note.facts.get("broken") is False:
@@ -333,6 +332,16 @@ class Assembler:
             retain_graph=note.facts["retain"], create_graph=note.facts["create"],
             inputs=None if wanted is None else tuple(self.value(op) for op in wanted),
         )  # fmt: skip
+
+    def _unseen_source(self, op: Op, note: Note) -> str:
+        """Why it is not known what keeps a loss from carrying a gradient, or ''."""
+        opaque = next((each for each in lineage([op]) if "compiled" in each.flags), None)
+        if not op.requires_grad and opaque is not None:
+            return f"comes out of compiled code, called at {at(opaque.place)}: --level record looks into it"
+        if not (_is_unexplained(op, note) or self._may_come_out_of_the_dark(op)):
+            return ""
+        dark = ", ".join(str(switched_at(place)) for place in self.session.left_dark.values())
+        return f"how it was computed was not seen{f'; grad mode was off, unseen, at {dark}' if dark else ''}"
 
     def _may_come_out_of_the_dark(self, op: Op) -> bool:
         """Whether a loss without gradient hangs on something that a region may have made that was left alone."""
@@ -372,7 +381,7 @@ class Assembler:
     def _given(self, note: Note) -> Iterator[tape.Event]:
         """Gradients that are there after a clearing without any backward: `parameter.grad = …`, which nothing shows."""
         stepper: Stepper = note.facts["stepper"]
-        if id(stepper) in self._emptied:
+        if id(stepper) in self._emptied or not self.session.given.isdisjoint(stepper.held):
             found = [each for index, each in enumerate(stepper.held) if index not in note.facts["starved"]]
             if found:
                 yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(found[0]))
@@ -416,9 +425,15 @@ class Assembler:
         by_call = bool(place) and source.context(place[0].code, place[0].instruction) == ""
         entered = not note.facts["enabled"] if not by_call else True
         where = switched_at(place) or NOWHERE
-        yield tape.GradMode(
+        event = tape.GradMode(
             at=where, enabled=note.facts["enabled"], by_call=by_call, inference=note.facts["inference"], entered=entered
         )
+        method = place[0].code.co_name if place else ""
+        if method == "__enter__":
+            self._entered.append(event)
+        elif method == "__exit__" and event.enabled and self._entered:
+            self._entered.pop().by_call = False  # a context of the program restores it
+        yield event
 
     def _on_autocast(self, note: Note) -> Iterator[tape.Event]:
         where = (

@@ -164,7 +164,7 @@ _SPECIAL = {
     "register_hook": "tap",
     "retain_grad": "tap",
 }
-_SETTERS = {"requires_grad": "set_requires_grad", "grad": "set_grad"}
+_SETTERS = {"requires_grad": "set_requires_grad", "grad": "set_grad", "data": "set_data"}
 
 
 # `1 - x` calls `__rsub__(x, 1)`; the tape has it as it is written.

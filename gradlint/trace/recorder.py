@@ -18,12 +18,12 @@ from torch.overrides import TorchFunctionMode
 from gradlint.tape import Cut, Kind
 from gradlint.trace import escapes
 from gradlint.trace.capture import is_captured
-from gradlint.trace.frames import Place, here, nearest
+from gradlint.trace.frames import Place, here, is_torchs, nearest
 from gradlint.trace.memory import storage_key
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
 from gradlint.trace.records import Cell, Op, Written, serial
-from gradlint.trace.source import loss_name
+from gradlint.trace.source import context, loss_name
 
 if TYPE_CHECKING:
     from gradlint.trace.session import Session
@@ -68,6 +68,7 @@ class Recorder(TorchFunctionMode):
             "set_grad": self._set_grad,
             "get_grad": self._get_grad,
             "get_data": self._get_data,
+            "set_data": self._set_data,
             "detach_": self._detach_,
             "grad_mode": self._grad_mode,
             "tap": self._tap,
@@ -395,10 +396,11 @@ class Recorder(TorchFunctionMode):
     def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         had = args[0].grad is not None
         out = func(*args, **kwargs)
-        if args[1] is not None:
-            self.session.guarded(self.session.gradient_given, args[0])
-        if had and (args[1] is None or self._is_zero(args[1])):
+        is_cleared = had and (args[1] is None or self._is_zero(args[1]))
+        if is_cleared:
             self.session.guarded(self.session.gradient_dropped, args[0])
+        if args[1] is not None and (not is_cleared or is_torchs(sys._getframe(2).f_code)):  # FSDP hands its own on
+            self.session.guarded(self.session.gradient_given, args[0])
         return out
 
     def _is_zero(self, gradient: Tensor) -> bool:
@@ -434,8 +436,9 @@ class Recorder(TorchFunctionMode):
 
     def _gradient_read(self, owner: Tensor, gradient: Tensor) -> None:
         place, known = here(), self.memory.known(gradient)
+        is_used = not place or context(place[0].code, place[0].instruction) != "glance"
         if known is not None:
-            if "grad" in known.flags:
+            if "grad" in known.flags and is_used:
                 self.session.gradient_read(self.memory.of(owner, place), place)
             return
         made = Op(
@@ -451,7 +454,8 @@ class Recorder(TorchFunctionMode):
         read = self.memory.of(owner, place)
         made.flags, made.gradient_of = frozenset({"grad"}), read.held
         self.memory.remember(gradient, made)
-        self.session.gradient_read(read, place)
+        if is_used:
+            self.session.gradient_read(read, place)
 
     def _get_data(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         out = func(*args, **kwargs)
@@ -467,8 +471,20 @@ class Recorder(TorchFunctionMode):
             "torch.Tensor.data", Kind.OPERATION, (origin,), place, next(serial), self.session.step, False, alias.dtype
         )
         made.cut = Cut.DETACH if origin.requires_grad else None
-        made.flags = frozenset({"data"})
+        made.flags = frozenset({"data"}) | (origin.flags & {"grad"})  # `p.grad.data.zero_()` clears
+        made.gradient_of = origin.gradient_of
         self.memory.remember(alias, made)
+
+    def _set_data(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
+        by_torch = self.session.in_apply or is_torchs(sys._getframe(2).f_code)  # which moves it, or gathers its shards
+        if isinstance(args[0], torch.nn.Parameter) and self.session.steppers and not by_torch:
+            self.session.guarded(self._data_set, args[0])
+        return out
+
+    def _data_set(self, parameter: Tensor) -> None:
+        place = here()
+        self.session.note("fact", place, what="data-set", held=self.memory.held(parameter, place), detail="")
 
     def _detach_(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         had = args[0].requires_grad

@@ -17,7 +17,7 @@ from gradlint.report._object import absolute, as_object
 from gradlint.report._place import listed, printable
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape
-from gradlint.trace import ranks, recurrent, replicas, routes
+from gradlint.trace import opaque, ranks, recurrent, replicas, routes
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
@@ -54,7 +54,11 @@ def as_json(report: Report) -> dict[str, Any]:
             if told.route
         ],
         "ended": report.ending.raised,
-        "explained": [*replicas.left_out(report.session), *recurrent.explained(report.session)],
+        "explained": [
+            *replicas.left_out(report.session),
+            *recurrent.explained(report.session),
+            *opaque.explained(report.session),
+        ],
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
         **(_values(report) if report.session.timeline.wanted else {}),

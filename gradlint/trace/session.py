@@ -33,11 +33,8 @@ _MAIN_THREAD = threading.main_thread().ident
 _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not recorded for ever
 _MOST_NOTES = 20_000
 _EVALUATIONS = 4
-_COMPILED = (
-    "compiled code runs eagerly while it is recorded, with eager rounding and dropout (not with --level watch), and is "
-    "not seen while it is only watched"
-)
-_UNSEEN = "what happens in compiled code is not seen"
+_EAGER = "compiled code runs eagerly, so that it can be seen, and with eager rounding and dropout"
+_UNSEEN = "what happens in compiled code is not seen; --level record runs it eagerly, with eager rounding and dropout"
 _HAS_STANCES = hasattr(torch.compiler, "set_stance")
 _METHODS = (
     (staticmethod, staticmethod),
@@ -133,7 +130,7 @@ class Session:
         self.blind: dict[str, None] = {}
         self.timeline = Timeline()
         self.scaler: Stepper | None = None
-        self.compiled = False
+        self.compiled = self.runs_eagerly = False
         self.again = first
         self._in_eval: list[weakref.ref[torch.nn.Module]] = []  # put into it since the last backward
         self.evaluations = 0  # the calls of modules that are noted although the run is only watched
@@ -191,8 +188,8 @@ class Session:
         self.quiet = True
         for each in self.on_end:
             self.guarded(each)
-        if self.compiled:
-            self._stance("default")
+        if self.runs_eagerly:
+            torch.compiler.set_stance("default")
         if top_mode() is self.recorder:
             pop_mode()
         for undo in reversed(self._undo):
@@ -230,12 +227,20 @@ class Session:
         return _Pause(self)
 
     def guarded(self, function: Callable[..., Result], *args: Any) -> Result | None:
-        """Call our own code so that a fault in it is counted and never reaches the program."""
+        """Call our own code: a fault in it is counted and never reaches the program, its calls reach no mode."""
         try:
+            if self._is_covered():
+                with torch._C.DisableTorchFunction():
+                    return function(*args)
             return function(*args)
         except Exception as error:
             self.faults.append(f"{getattr(function, '__qualname__', function)}: {type(error).__name__}: {error}")
             return None
+
+    def _is_covered(self) -> bool:
+        """Whether a mode of the program's is on top of the recorder: it would see the calls of torch that we make."""
+        top = top_mode()
+        return top is not None and top is not self.recorder
 
     # --- notes
 
@@ -361,34 +366,36 @@ class Session:
             self._thin_out()
 
     def _look(self, closely: bool) -> None:
-        if self.level == "auto" and closely != self.recording:
+        if self.level == "auto":
             self.recording = closely
-            if self.compiled:
-                self._switch(closely)
 
     def meet_compiler(self) -> None:
-        """The program compiles something."""
-        if not self.compiled:
-            self.compiled = True
-            self.blind[_COMPILED if self.level != "watch" and _HAS_STANCES else _UNSEEN] = None
-            for undo in self.before_compiling:
-                undo()
-            self._switch(self.recording)
+        """The program compiles something. It stays compiled, unless every operation is to be recorded."""
+        self.compiled = True
+        self.runs_eagerly = self.level == "record" and _HAS_STANCES
+        self.blind[_EAGER if self.runs_eagerly else _UNSEEN] = None
+        for undo in self.before_compiling:
+            undo()
+        if self.runs_eagerly:
+            torch.compiler.set_stance("force_eager")
 
-    def _switch(self, on: bool) -> None:
-        """With a compiler in play, take the recorder off altogether where it does not record."""
-        on = on and _HAS_STANCES
-        self._stance("force_eager" if on else "default")
-        if on and not self._is_on:
-            enter_mode(self.recorder)
-        elif not on and top_mode() is self.recorder:
+    def leave(self) -> None:
+        """Take the recorder off for good; what the probes replaced still reports."""
+        self._is_on = False
+        if top_mode() is self.recorder:
             pop_mode()
-        self._is_on = on
 
-    def _stance(self, stance: str) -> None:
-        """What is compiled runs so from now on; before torch 2.6 it cannot be told to run eagerly."""
-        if _HAS_STANCES:
-            torch.compiler.set_stance(stance)
+    @contextlib.contextmanager
+    def off(self) -> Iterator[None]:
+        """The recorder is off the stack of modes, where it is on top; what the probes replaced still reports."""
+        was_on_top = top_mode() is self.recorder
+        if was_on_top:
+            pop_mode()
+        try:
+            yield
+        finally:
+            if was_on_top and not self.quiet:
+                enter_mode(self.recorder)
 
     @contextlib.contextmanager
     def also_here(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
 from gradlint.library.losses import names_loss
 from gradlint.source.parse import characters
+from gradlint.tape import GLANCES
 from gradlint.trace.frames import Frame, Place
 
 _SHOWN = 72
@@ -104,6 +105,11 @@ def _index(found: _File, node: ast.AST) -> None:
             found.names[extent(value)] = ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
         case ast.AugAssign(target=target):
             found.names[extent(node)] = ast.unparse(target)
+        case ast.Compare(left=ast.Attribute(attr="grad") as gradient, ops=[ast.Is() | ast.IsNot(), *_]):
+            found.contexts[extent(gradient)] = "glance"
+        case ast.Attribute(attr=name, value=ast.Attribute() as gradient) if name in GLANCES:
+            whole = gradient.value if gradient.attr == "data" else gradient
+            found.contexts[extent(whole)] = "glance"
         case ast.Lambda():
             found.functions[node.lineno, "<lambda>"] = node
         case ast.With() | ast.AsyncWith():
@@ -210,7 +216,7 @@ def name(code: CodeType, instruction: int) -> str:
 
 
 def context(code: CodeType, instruction: int) -> str:
-    """`with`, `decorator`, or '' for a bare call."""
+    """`with`, `decorator`, `glance` for a gradient that nothing is made of, or '' for a bare call."""
     if instruction < 0:
         return "decorator"
     return _file(code.co_filename).contexts.get(position(Frame(0, code, instruction)), "")

@@ -122,7 +122,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Applicability, Finding, Fix, Severity, Span
+from gradlint.finding import Applicability, Finding, Fix, Severity
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Decision, InPlace, Iteration, Kind, Tape, Value, graph, leaves
 from gradlint_rules.order import calls_of
@@ -133,6 +133,7 @@ SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _HELP = "Use a zero that hangs on the model's output (`0.0 * output.sum()`), or skip the backward of such a batch."
 _PARTIAL = {"setitem", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add", "masked_scatter"}
+_CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.Try)
 _HELP_DATA = "Compute the loss from what the model returns."
 
 
@@ -149,8 +150,14 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             _HELP if is_fresh else _HELP_DATA,
             found.related,
             severity=Severity.WARNING if skipped else None,
-            hints=_outputs(paths, found.at) if is_fresh else {},
+            hints=_outputs(paths, found) if is_fresh else {},
         )
+
+
+def _is_trained(paths: Sequence[Tape], found: Starved) -> bool:
+    """Whether the backward has a gradient in other rounds or on other paths."""
+    sinks = (sink for tape in paths for sink in tape.backwards())
+    return any(sink.at == found.arrival.sink.at and sink.value.requires_grad for sink in sinks)
 
 
 def _message(found: Starved, is_skipped: bool) -> str:
@@ -188,20 +195,25 @@ def _is_settled(decision: Decision, tape: Tape) -> bool:
     return len(rounds) > len(decided)
 
 
-def _outputs(paths: Sequence[Tape], at: Span) -> dict[str, str]:
+def _outputs(paths: Sequence[Tape], found: Starved) -> dict[str, str]:
     """The names to hang a zero on: those bound to a tensor with gradient where the constant is made, on every path.
 
     Those that reach the most parameters come first, and of these the nearest to them: zero times an infinite
     derivative on the way would be NaN. Where a bare number says nothing of what is around it, `near` has the names
-    that carry a gradient, each with its line.
+    that carry a gradient, each with its line. `trained` says whether the backward has a gradient elsewhere.
     """
+    at = found.at
     made = [(value, tape) for tape in paths for sink in tape.backwards() for value in sink.ancestors if value.at == at]
     bound = [_intact(*each) for each in made]
     names = set.intersection(*map(set, bound)) if bound else set()
     best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
     values = (value for tape in paths for sink in tape.backwards() for value in sink.ancestors)
     near = {(v.name, v.at.line) for v in values if v.requires_grad and v.at.path == at.path and v.name.isidentifier()}
-    return {"around": " ".join(best), "near": " ".join(f"{name}:{line}" for name, line in sorted(near))}
+    return {
+        "around": " ".join(best),
+        "near": " ".join(f"{name}:{line}" for name, line in sorted(near)),
+        "trained": "yes" if _is_trained(paths, found) else "",
+    }
 
 
 def _intact(constant: Value, tape: Tape) -> dict[str, Value]:
@@ -215,6 +227,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if not finding.hints:
         raise NoFixError("no constant stands here")
     constant = source.expression(finding.at)
+    if not finding.hints["trained"] and _is_all_there_is(constant, source):
+        raise NoFixError("nothing else brings a gradient: a zero would only hide that")
     if any(True for _ in calls_of(constant, "backward", "manual_backward")):
         raise NoFixError("the constant is what a loop makes that does not run")
     output = next(iter(finding.hints["around"].split() or _bound_before(finding, source, constant)), "")
@@ -223,6 +237,22 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     zero = f"0.0 * {output}.sum()"
     content = zero if _is_scalar_zero(constant, source) else f"{source.text(constant)} + {zero}"
     return Fix(f"Hang the zero on `{output}`", Applicability.SAFE, (source.replace(constant, content),))
+
+
+def _is_all_there_is(constant: ast.expr, source: FixSource) -> bool:
+    """Whether the constant stands under no condition, and its name is bound to nothing else in its function."""
+    scope = source.scope(constant)
+    for outer in source.around(constant):
+        if isinstance(outer, _CONDITIONS):
+            return False
+        if outer is scope:
+            break
+    statement = source.statement(constant)
+    bound = set(_targets(statement))
+    others = (
+        node for node in ast.walk(scope) if isinstance(node, ast.Assign | ast.AugAssign) and node is not statement
+    )
+    return not any(bound & {name.id for name in ast.walk(other) if isinstance(name, ast.Name)} for other in others)
 
 
 def _is_scalar_zero(constant: ast.expr, source: FixSource) -> bool:

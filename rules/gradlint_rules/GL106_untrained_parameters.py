@@ -90,10 +90,10 @@ from collections.abc import Iterator, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Cut, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value
+from gradlint.tape import Backward, Cut, Event, Fact, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import overlap
-from gradlint_rules.overwritten import is_step
+from gradlint_rules.overwritten import is_set, is_step
 from gradlint_rules.starved import is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
@@ -119,16 +119,24 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         return
     reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
     reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
+    frozen = list(_frozen(paths))
     found: list[_Blocked] = []
     by_place: dict[Span, list[_Blocked]] = {}
     for tape in paths:
         for blocked in _blocked(tape):
-            if not _is_in(blocked.parameter, reached) and not _follows(blocked, reached):
+            if not _is_in(blocked.parameter, [*reached, *frozen]) and not _follows(blocked, reached):
                 found.append(blocked)
     for blocked in _least_meant(found):
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
+
+
+def _frozen(paths: Sequence[Tape]) -> Iterator[Parameter | None]:
+    """What stands for all parameters of a module out of view, some of which are frozen by their names."""
+    stepping = (event for tape in paths for event in tape.events if isinstance(event, OptimizerStep))
+    held = (value for event in stepping for value in event.optimizer.parameters)
+    return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
 
 
 def _is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:
@@ -177,7 +185,7 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
 
 
 def _obstacle(value: Value) -> str:
-    if value.zero_gradient and value.requires_grad:
+    if value.requires_grad:
         return f"the gradient of {maker(value)} is zero"
     return "grad mode is off here" if value.cut is Cut.GRAD_MODE else f"{maker(value)} cuts the graph"
 
@@ -212,7 +220,7 @@ def _holder(optimizers: Sequence[Optimizer], leaf: Value) -> Optimizer | None:
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
     """The optimizers that step on the gradients of this backward: those of the first steps that follow."""
     found: list[Optimizer] = []
-    for event in tape.events[sink.order + 1 :]:
+    for event in tape.events[sink.order :]:
         if isinstance(event, OptimizerStep):
             found.append(event.optimizer)
         elif isinstance(event, Backward) and found:
@@ -230,10 +238,20 @@ def _behind(sink: Backward) -> Iterator[tuple[Value, Value]]:
 
 
 def _is_written(leaf: Value, tape: Tape) -> bool:
-    """Whether the code updates this parameter itself, as a moving average does, and not by an optimizer alone."""
+    """Whether the code updates this parameter itself, as a moving average does, or puts another in its place."""
     first = next(tape.backwards()).order
     writes = leaf.storage.writes if leaf.storage else []
-    return any(write.order > first and not is_step(write.op) for write in writes)
+    return any(write.order > first and not is_step(write.op) for write in writes) or any(
+        is_set(leaf, event) or _is_replaced(leaf, event) for event in tape.events[first:]
+    )
+
+
+def _is_replaced(leaf: Value, event: Event) -> bool:
+    """Whether the module gets another parameter by this name."""
+    match event:
+        case Fact(what="attached", value=Value(parameter=Parameter() as other)) if leaf.parameter is not None:
+            return other is not leaf.parameter and other.path == leaf.parameter.path
+    return False
 
 
 def _is_obstacle(value: Value) -> bool:

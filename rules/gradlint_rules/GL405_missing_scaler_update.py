@@ -74,7 +74,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         for first, second in _repeated(tape):
             if first.at not in told and not _is_gated(first, paths):
                 told.add(first.at)
-                yield _report(first, second)
+                yield _report(first, second, {"elsewhere": "yes"} if _is_updated_elsewhere(first, tape) else {})
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep | Unscale]]:
@@ -98,7 +98,13 @@ def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
     return any(isinstance(event, ScalerUpdate) for tape in paths for event in tape.events)
 
 
-def _report(first: OptimizerStep, second: OptimizerStep | Unscale) -> Report:
+def _is_updated_elsewhere(step: OptimizerStep, tape: Tape) -> bool:
+    """Whether another function updates the scaler, too late: a second update of one step would raise."""
+    updates = (event for event in tape.events if isinstance(event, ScalerUpdate) and event.scaler is step.scaler)
+    return any((event.stack, event.at.path) != (step.stack, step.at.path) for event in updates)
+
+
+def _report(first: OptimizerStep, second: OptimizerStep | Unscale, hints: dict[str, str]) -> Report:
     assert first.scaler is not None
     scaler = first.scaler.name or "scaler"
     rounds = dict(first.iteration)
@@ -108,9 +114,11 @@ def _report(first: OptimizerStep, second: OptimizerStep | Unscale) -> Report:
     message = f"no `{scaler}.update()` follows before {deed} {again}: that raises"
     advice = f"Call `{scaler}.update()` once after the steps of a round, also where the round is cut short."
     related = places(first.at, *calls(first.stack, second.stack), Related(second.at, "which raises here"))
-    return Report(first.at, message, advice, related)
+    return Report(first.at, message, advice, related, hints=hints)
 
 
-def fix(finding: Finding, source: FixSource) -> Fix:
-    """Updates the scaler right behind its step."""
+def fix(finding: Finding, source: FixSource) -> Fix | None:
+    """Updates the scaler right behind its step, where no other function has an update that would be one too many."""
+    if finding.hints.get("elsewhere"):
+        return None
     return safe("Update the scaler", updated(finding, source))

@@ -43,6 +43,7 @@ optimizer.step()
 ## What it does not report
 - What stands under a check of the device: `if torch.cuda.is_available():`, `if args.gpu:`.
 - Code that is written for CUDA alone.
+- A device by another name, `.to(self.device)`: what is CUDA there by default can be set, and follows the rest.
 - Autocasts and scalers: see `cuda-only-amp` (GL401).
 
 ## Limits
@@ -56,7 +57,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape
-from gradlint_rules.devices import CUDA, Choices, chosen_here, is_checked, placed
+from gradlint_rules.devices import CUDA, Choices, chosen_here, is_checked, is_named, placed
 from gradlint_rules.portable import put_on_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -68,13 +69,14 @@ _HELP = "Put it where the rest is: `.to(device)`."
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every place that is CUDA on all paths, on a path that runs elsewhere."""
     choices = Choices.of(paths)
+    named = {event.at for tape in paths for event in tape.events if is_named(event)}
     told: set[Span] = set()
     for tape in paths if choices.places else ():
         elsewhere = choices.without_cuda(tape)
         for fact in placed(tape) if elsewhere is not None else ():
             if elsewhere is None or fact.detail != CUDA or choices.made_at(fact.at) or fact.at in told:
                 continue
-            if not is_checked(fact, paths):
+            if fact.at in named and not is_checked(fact, paths):
                 told.add(fact.at)
                 yield _report(fact, elsewhere)
 

@@ -23,6 +23,26 @@ for x in torch.randn(5, 8, 4):
     optimizer.step()
 ```
 
+What the loss of another optimizer leaves is to be cleared as well; here the critic would learn from `g_loss`, too:
+
+```python
+import torch
+
+torch.manual_seed(0)
+critic, generator = torch.nn.Linear(4, 1), torch.nn.Linear(2, 4)
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+generator_optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    d_loss = critic(generator(torch.randn(8, 2)).detach()).mean() - critic(x).mean()
+    d_loss.backward()  # expect: GL501
+    critic_optimizer.step()
+    critic_optimizer.zero_grad()
+    g_loss = -critic(generator(torch.randn(8, 2))).mean()
+    generator_optimizer.zero_grad()
+    g_loss.backward()
+    generator_optimizer.step()
+```
+
 Clearing once per epoch is not enough:
 
 ```python
@@ -72,6 +92,7 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Event, OptimizerStep, Tape, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, key
+from gradlint_rules.leftover import left_overs
 from gradlint_rules.training import cleared_each_round
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places
@@ -98,6 +119,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         if not {sink.at, root} & told:
             told |= {sink.at, root}
             yield _report(account, update, sink)
+    for account in accounts(paths):
+        for own, other, clearing, step in left_overs(account):
+            if own.at not in told:
+                told.add(own.at)
+                yield _report_left(account, own, other, [clearing, step])
 
 
 _Identity = tuple[Span, tuple[Span, ...], str, int]
@@ -135,6 +161,17 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
     return Report(sink.at, message, help_, related, hints=hints)
 
 
+def _report_left(account: Account, own: Backward, other: Backward, used: Sequence[Event]) -> Report:
+    name = account.optimizer.name or account.optimizer.cls or "optimizer"
+    left = f"{backward(other)} left for `{name}` in the round before"
+    message = f"{backward(own)} adds to what {left}: the clearing comes too early"
+    help_ = f"Call `{name}.zero_grad()` before this backward, not behind the step."
+    said = ("cleared here, before that", "the step that uses both")
+    related = [Related(each.at, text) for each, text in zip(used, said, strict=True)]
+    related.insert(0, Related(other.at, f"leaves gradients in what `{name}` holds"))
+    return Report(own.at, message, help_, places(own.at, *related), hints={"left": "yes"})
+
+
 def _first_own(account: Account, update: Update, sink: Backward) -> Backward | None:
     """The first backward behind the step of another optimizer, whose loss left gradients here, too.
 
@@ -152,5 +189,7 @@ def _what_is_left(clearing: Event) -> str:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Clears the gradients in each round, or with the step of a window; where some rounds do, it may be meant."""
+    if finding.hints.get("left"):
+        return unsafe("Clear the gradients before the backward", cleared_each_round(finding, source))
     is_partial = any("cleared here" in related.message for related in finding.related)
     return (unsafe if is_partial else safe)("Clear the gradients in each round", cleared_each_round(finding, source))

@@ -4,8 +4,9 @@ Gradients are cleared between the backward and the step that should use them.
 
 ## What it does
 Reports the clearing after which a step finds no gradient at all, although a backward ran before it (in its round, or in
-the one before, where the step comes first), and one between the backwards of two losses in one step, after which the
-first of them trains nothing.
+the one before, where the step comes first), one between the backwards of two losses in one step, after which the
+first of them trains nothing, and one in a loop of backwards that one step follows, after which the last of them alone
+counts.
 
 ## Why it matters
 The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it
@@ -42,6 +43,7 @@ for x in torch.randn(5, 8, 4):
 ## What it does not report
 - Gradients that were read, copied or set by hand in between, as gradient surgery and sharpness-aware steps do.
 - Clearing what another model's loss left in these parameters.
+- A loop of backwards whose gradients are read, or with which tensors are moved, before they are cleared.
 - Clearing on every micro-batch while the step runs on every N-th: that is `accumulation-defeated` (GL505).
 
 ## Limits
@@ -109,7 +111,11 @@ def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
         is_known = account.optimizer.complete and not _is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
-                if key(wiped.sink) in used or not _is_one_step(update, wiped, account.optimizer):
+                if _is_last_of_loop(update, wiped):
+                    is_one_step = _is_own(wiped, account.optimizer)
+                else:
+                    is_one_step = key(wiped.sink) not in used and _is_one_step(update, wiped, account.optimizer)
+                if not is_one_step:
                     continue
                 if not wiped.read and not _is_used(account.tape, wiped):
                     yield account, update, wiped
@@ -125,8 +131,21 @@ def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
     events: list[Event] = [update.step, update.fresh[-1], wiped.sink]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
         return False
-    if not _is_within(wiped.clearing, update.step):
+    return _is_within(wiped.clearing, update.step) and _is_own(wiped, optimizer)
+
+
+def _is_last_of_loop(update: Update, wiped: Wiped) -> bool:
+    """Whether both gradients come from one loop that ends before the step: `for task in tasks: … loss.backward()`."""
+    step, used, lost = update.step, update.fresh[-1], wiped.sink
+    around = len(step.iteration)
+    if not around or key(used) != key(lost) or not (_is_within(lost, step) and _is_within(used, step)):
         return False
+    inner = [event.iteration[around : around + 1] for event in (lost, wiped.clearing, used)]
+    return inner[0] != inner[1] == inner[2] and inner[0][:1] != () and used.order > wiped.clearing.order
+
+
+def _is_own(wiped: Wiped, optimizer: Optimizer) -> bool:
+    """Whether nothing but what the optimizer trains gets gradients from it."""
     if any("unseen" in value.flags for value in wiped.sink.graph):  # it may have come to an input, too
         return False
     return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in wiped.sink.leaves)
@@ -140,7 +159,7 @@ def _is_within(inner: Event, outer: Event) -> bool:
 
 def _is_used(tape: Tape, wiped: Wiped) -> bool:
     """Whether gradients may have been put to use before they were cleared."""
-    between = tape.events[wiped.sink.order + 1 : wiped.clearing.order]
+    between = tape.events[wiped.sink.order : wiped.clearing.order]
     return any(isinstance(event, Clip) or (not tape.traced and _may_use(event)) for event in between)
 
 
@@ -161,16 +180,22 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
         )
         help_, hints = "Step after the backward, before the gradients are cleared.", {"late": "yes"}
     else:
-        left = f"only those of {backward(update.fresh[-1])}" if update.fresh else "none"
-        message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds {left}"
+        message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds "
         help_, hints = _HELP, {}
+        if not update.fresh:
+            message += "none"
+        elif key(update.fresh[-1]) == key(wiped.sink):
+            message += "only those of the last round"
+            help_, hints = "Clear before the loop.", {"loop": "yes"}
+        else:
+            message += f"only those of {backward(update.fresh[-1])}"
     at = wiped.clearing.at
     related = places(at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them"))
     return Report(at, message, help_, related, hints=hints)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix | None:
-    """Clears the gradients before they are computed; a step that comes too early is left to the user."""
-    if finding.hints.get("late"):
+    """Clears the gradients before they are computed; a step that comes too early, and a loop, are left to the user."""
+    if finding.hints.get("late") or finding.hints.get("loop"):
         return None
     return safe("Clear the gradients before the backward", cleared_before(finding, source))

@@ -54,8 +54,8 @@ for i, x in enumerate(batches):
 ## Limits
 A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown function by its
 name. An
-inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`), or where
-the words of
+inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`), where it
+runs over the next few items of a stream (`islice(batches, n)`, what `batched` gives), or where the words of
 what it runs over say so (`range(accumulate)`, `micro_batches`). `batch.split(n)` is not among them where nothing is
 known of `batch`: strings are split, too.
 """
@@ -126,8 +126,8 @@ def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
 
 
 def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:
-    """Whether the rounds of a loop get parts of one batch: by what is handed to them, or by its words."""
-    if _SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower()):
+    """Whether the rounds of a loop get parts of a batch or a stream: by what is handed to them, or by its words."""
+    if loop.over == "window" or _SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower()):
         return True
     handed = [_parts(loop, sink) for sink in sinks if loop.loop in dict(sink.iteration)]
     return any(handed[0].get(at, part) != part for other in handed[1:] for at, part in other.items())

@@ -93,6 +93,7 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.held import is_meant_as_leaf
 from gradlint_rules.training import carried_detached, joined_backwards
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import backwards
@@ -134,14 +135,20 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
     """Each backward that meets freed values: it, the latest of these, and the backward that freed it.
 
-    A non-leaf in the place of a leaf is what GL515 tells, which ends the program before where an optimizer refuses it.
+    A non-leaf in the place of a leaf is what GL515 tells, which ends the program before: an optimizer refuses it, and
+    its `grad` is None.
     """
-    facts = (event for event in tape.events if isinstance(event, Fact))
-    refused = {id(fact.value) for fact in facts if fact.what in ("non-leaf-parameter", "non-leaf-attribute")}
+    refused = {id(event.value) for event in tape.events if isinstance(event, Fact) and _is_refused(event)}
     for sink, values, freed_by in backwards(tape):
         again = next((value for value in values if id(value) in freed_by and id(value) not in refused), None)
         if again is not None:
             yield sink, again, freed_by[id(again)]
+
+
+def _is_refused(fact: Fact) -> bool:
+    if fact.what == "non-leaf-grad":
+        return fact.value is not None and is_meant_as_leaf(fact.value)
+    return fact.what in ("non-leaf-parameter", "non-leaf-attribute")
 
 
 def _carried(sink: Backward, first: Backward) -> dict[str, str]:

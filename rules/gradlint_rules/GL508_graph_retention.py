@@ -80,7 +80,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Kept, Tape, Value
+from gradlint.tape import Kept, Kind, Tape, Value
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import surely_visited
@@ -102,7 +102,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         for event in _kept(tape):
             if event.at in told | needed or id(event) in vague:
                 continue
-            if not event.value.requires_grad or not _is_certain(event.value, graphs):
+            if not event.value.requires_grad or not _is_certain(event, graphs):
                 continue
             told.add(event.at)
             hints = {"kept": event.value.title}
@@ -136,21 +136,27 @@ def _is_needed(event: Kept, tape: Tape) -> bool:
     return any(value is event.value for sink in elsewhere for value in sink.graph)
 
 
-def _is_certain(value: Value, graphs: set[int]) -> bool:
-    """Whether the gradient is more than assumed: a backward runs through the same operations.
+def _is_certain(event: Kept, graphs: set[int]) -> bool:
+    """Whether the gradient is more than assumed: a backward runs through the same operations, or it comes from known
+    parameters and is seen to be put into a list.
 
     That one part of a result carries gradient (the loss) says nothing of another (how many samples there were), nor
     of what code out of view makes of it (an accuracy).
     """
-    pending, seen = [value], {id(value)}
+    is_placed = event.how == "append" and event.at != event.value.at
+    pending, seen = [event.value], {id(event.value)}
     for source in pending:
-        if id(source) in graphs:
+        if id(source) in graphs or (is_placed and _is_trainable(source)):
             return True
         for below in source.inputs if source.op not in ("part", "call") else ():
             if below.requires_grad and id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)
     return False
+
+
+def _is_trainable(value: Value) -> bool:
+    return value.kind is Kind.PARAMETER and value.requires_grad and not value.assumed
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

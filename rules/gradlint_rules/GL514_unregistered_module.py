@@ -82,6 +82,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape, Value
+from gradlint_rules.overwritten import is_set
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -120,7 +121,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:
     """Whether it is written to behind a backward: `weight -= rate * weight.grad`."""
     first = min((sink.order for sink in tape.backwards()), default=0)
-    return parameter.storage is not None and any(write.order > first for write in parameter.storage.writes)
+    is_written = parameter.storage is not None and any(write.order > first for write in parameter.storage.writes)
+    return is_written or any(is_set(parameter, event) for event in tape.events[first:])
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -55,7 +55,8 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Kind, Tape, Value
+from gradlint.tape import Fact, Tape, Value
+from gradlint_rules.held import is_meant_as_leaf
 from gradlint_rules.structure import made_leaf
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import maker, places, quoted
@@ -63,7 +64,6 @@ from gradlint_rules.words import maker, places, quoted
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _HELP = "Compute the tensor first, and make the result a leaf: `nn.Parameter(x * s)`, `(x * s).requires_grad_()`."
-STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that was made otherwise
 _WHAT = {
     "non-leaf-parameter": "an optimizer cannot update it",
     "non-leaf-grad": "its `.grad` stays None",
@@ -76,22 +76,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for tape in paths:
         for fact in tape.events:
-            if isinstance(fact, Fact) and fact.what in _WHAT and fact.value is not None and _is_meant_as_leaf(fact):
-                at = fact.value.at
-                if at not in told:
-                    told.add(at)
-                    yield _report(fact, fact.value)
-
-
-def _is_meant_as_leaf(fact: Fact) -> bool:
-    """Whether it was computed from leaves that the program made itself, and from nothing else with a gradient."""
-    value = fact.value
-    if value is None or value.assumed or value.kind is not Kind.OPERATION or STAYS in value.flags:
-        return False
-    sources = [source for source in value.inputs if source.requires_grad]
-    return bool(sources) and all(
-        source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed for source in sources
-    )
+            value = fact.value if isinstance(fact, Fact) and fact.what in _WHAT else None
+            if isinstance(fact, Fact) and value is not None and is_meant_as_leaf(value) and value.at not in told:
+                told.add(value.at)
+                yield _report(fact, value)
 
 
 def _report(fact: Fact, value: Value) -> Report:

@@ -5,7 +5,8 @@ A statement that is meant to freeze parameters does nothing.
 ## What it does
 Reports `module.requires_grad = False`, the same of a parameter's `data`, a misspelt attribute
 (`p.require_grad = False`), a comparison in the place of an assignment,
-and a frozen weight that is wrapped in a new `nn.Parameter`, where a loss goes on to train these parameters.
+and a frozen weight that is wrapped in a new `nn.Parameter` or gives way to one, where a loss goes on to train these
+parameters.
 
 ## Why it matters
 The layers that were to stay as they are go on training. Python lets any attribute be set, and nothing is raised.
@@ -65,6 +66,7 @@ _WHY = {
     "data": ("sets it on a tensor that is thrown away", "Set it on the parameter, not on its `data`."),
     "compared": ("compares, and assigns nothing", "Write `=` in the place of `==`."),
     "wrapped": ("wraps the frozen weight in a new parameter, which requires grad", "Pass `requires_grad=False`."),
+    "replaced": ("puts a new parameter, which requires grad, in place of the frozen one", "Freeze the new one."),
 }
 
 

@@ -139,7 +139,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         for sample in made:
             if sample.parts[part][1] in told:
                 continue
-            if _is_for_the_sample(sample, read) and not _is_flagged(part, sample, read):
+            if _is_drawn(part, sample) or _is_flagged(part, sample, read):
+                continue
+            if _is_for_the_sample(sample, read):
                 told.add(sample.parts[part][1])
                 yield Report(sample.parts[part][1], _MESSAGE, _HELP)
 
@@ -180,6 +182,13 @@ def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
         return False
     fewest = min((len(found) for found in parting), default=0)
     return any(all(map(_asks_the_sample, found.values())) for found in parting if len(found) == fewest)
+
+
+def _is_drawn(part: str, made: _Sample) -> bool:
+    """Whether chance decides in the line that makes a label up: `label = 1 if random.random() > 0.5 else 0`."""
+    place = made.parts[part][1]
+    near = (each for each in made.tape.decisions if each.at.path == place.path and each.at.line == place.line)
+    return any("rand" in each.text for each in near)
 
 
 def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:

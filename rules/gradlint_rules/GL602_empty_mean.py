@@ -88,6 +88,7 @@ _SAME = {
     "squeeze",
     "view",
     "reshape",
+    "flatten",
 }
 _COUNTS = {"sum", "count_nonzero"}
 _SAME |= {"expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
@@ -242,10 +243,16 @@ def _severity(sink: Backward, value: Value, mask: Value, is_ratio: bool) -> Seve
     if all(op == "eye" for op in drawn_from):  # on the diagonal, or off it
         return Severity.NOTE
     if is_ratio:
-        numerator = value.inputs[0].inputs[:1]
-        is_product = bool(numerator) and bare(numerator[0].op) in _PRODUCTS
-        return Severity.WARNING if is_product else Severity.NOTE
+        return Severity.WARNING if bare(_reshaped(value.inputs[0]).op) in _PRODUCTS else Severity.NOTE
     return Severity.WARNING if _meets_learned(sink.value, value) else Severity.NOTE
+
+
+def _reshaped(summed: Value) -> Value:
+    """What a sum is taken of, before it was cast or brought into another shape."""
+    value = summed.inputs[0]
+    while bare(value.op) in _SAME - _COUNTS and value.inputs:
+        value = value.inputs[0]
+    return value
 
 
 def _meets_learned(loss: Value, mean: Value) -> bool:

@@ -45,6 +45,12 @@ class Gradient:
         left = [leaf.parameter for leaf in self.sink.leaves if leaf.parameter is not None and not leaf.assumed]
         return any(optimizer.holds(parameter) and not share(gone, [parameter]) for parameter in left)
 
+    def is_gone(self, optimizer: Optimizer) -> bool:
+        """Whether all of it that came to the optimizer's parameters is known to have been cleared."""
+        if self.doubtful or not self.cleared or any(leaf.assumed or not leaf.parameter for leaf in self.sink.leaves):
+            return False
+        return not self.remains(optimizer)
+
 
 @dataclass(frozen=True, slots=True)
 class Wiped:
@@ -118,6 +124,7 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
                     made.backwards.append(event)
                     cleared, after_step = [], False
             case OptimizerStep() if event.optimizer is optimizer:
+                pending = [gradient for gradient in pending if not gradient.is_gone(optimizer)]
                 fresh = tuple(gradient.sink for gradient in pending if not gradient.used)
                 stale = tuple(gradient.sink for gradient in pending if gradient.used and gradient.remains(optimizer))
                 made.updates.append(Update(event, fresh, stale, tuple(wiped), given))
@@ -165,7 +172,7 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     if isinstance(event, InPlace):
         if bare(event.write.op) not in _ZEROES or not is_gradient(event.before):
             return None
-        values: tuple[Value, ...] = (event.before,)
+        values: tuple[Value, ...] = (event.before, *event.before.inputs)  # `p.grad`, or `p.grad.data`
     else:
         values = event.parameters
         if event.optimizer is optimizer:
@@ -177,9 +184,16 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     held = identities(optimizer.parameters)
     if not share(identities(values), held):
         return None
+    if isinstance(event, InPlace) and not _zeroes(event):
+        return False
     cleared += values
     done = identities(cleared)
     return len(held) == len(optimizer.parameters) and all(share(done, [one]) for one in held)
+
+
+def _zeroes(event: InPlace) -> bool:
+    """Whether zeros are known to be left: `zero_()`, `fill_(0)`, but not `fill_(0.01)` or `mul_(decay)`."""
+    return bare(event.write.op) == "zero" or [given for _, given in event.after.arguments] == [0]
 
 
 def _is_exact(event: ZeroGrad, optimizer: Optimizer, tape: Tape) -> bool:

@@ -14,7 +14,7 @@ from gradlint.finding import Related, Span
 from gradlint.tape import Decision, Event, Fact, Tape
 from gradlint_rules.accounts import Key, key
 
-AMP, PLACED, NEEDS_CUDA = "amp", "placed", "needs-cuda"
+AMP, PLACED, NAMED, NEEDS_CUDA = "amp", "placed", "named", "needs-cuda"
 CUDA, UNKNOWN = "cuda", "unknown"
 _ABOUT_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 _ABOUT_DEVICES = re.compile(r"cuda|gpu|device|mps|xpu|accelerator|\bcpu", re.IGNORECASE)
@@ -69,6 +69,11 @@ class Choices:
 def placed(tape: Tape) -> list[Fact]:
     """What a path puts on devices."""
     return [event for event in tape.events if isinstance(event, Fact) and event.what == PLACED]
+
+
+def is_named(event: Event) -> bool:
+    """Whether something is put on a device that is written there, and not on what a variable says."""
+    return isinstance(event, Fact) and event.what == NAMED
 
 
 def _needs_cuda(tape: Tape) -> bool:

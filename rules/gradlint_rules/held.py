@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradlint.tape import Backward, Module, Optimizer, OptimizerStep, Parameter, Tape, Value
+from gradlint.tape import Backward, Kind, Module, Optimizer, OptimizerStep, Parameter, Tape, Value
+
+STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that was made otherwise
 
 
 def overlap(one: Parameter, other: Parameter) -> bool:
@@ -48,3 +50,13 @@ def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape)
         return share(identities(optimizer.parameters), parameters)
     stepped = {id(event.optimizer) for event in tape.events if isinstance(event, OptimizerStep)}
     return not optimizer.complete and stepped <= {id(optimizer)}
+
+
+def is_meant_as_leaf(value: Value) -> bool:
+    """Whether it was computed from leaves that the program made itself, and from nothing else with a gradient."""
+    if value.assumed or value.kind is not Kind.OPERATION or STAYS in value.flags:
+        return False
+    sources = [source for source in value.inputs if source.requires_grad]
+    return bool(sources) and all(
+        source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed for source in sources
+    )

@@ -105,7 +105,7 @@ def _keeps_zero(value: Value) -> bool:
     if name in ("clamp", "clip", "clamp_min"):
         return value.argument(1, "min") in (None, 0) and len(value.inputs) == 1
     if name in ("maximum", "max"):
-        return len(value.inputs) == 1 or _is_zero(value.inputs[1])
+        return len(value.inputs) == 1 or _constant(value.inputs[1]) == 0
     if name == "mul":
         return len(value.inputs) == 1
     if name == "div":
@@ -113,8 +113,8 @@ def _keeps_zero(value: Value) -> bool:
     return name in _KEEPS_ZERO
 
 
-def _is_zero(value: Value) -> bool:
-    return value.kind is Kind.CONSTANT and value.number == 0
+def _constant(value: Value) -> object:
+    return value.number if value.kind is Kind.CONSTANT else None
 
 
 def is_positive(value: Value) -> bool:
@@ -127,6 +127,8 @@ def _is_above_zero(value: Value) -> bool:
     if name in ("clamp", "clip", "clamp_min"):
         low = value.argument(1, "min")
         return low is not None and (not isinstance(low, int | float) or low > 0)
+    if name in ("maximum", "max"):
+        return any(isinstance(given := _constant(source), int | float) and given > 0 for source in value.inputs)
     if name == "add":
         others = [given for _, given in value.arguments if given not in value.inputs]
         added = any(not isinstance(other, int | float) or other > 0 for other in others)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Backward, Saved, Storage, Tape, Value, Write, graph
+from gradlint.tape import Backward, Event, Fact, InPlace, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.visited import backwards
 from gradlint_rules.words import bare, calls, maker, places, to_sink, when
@@ -49,6 +49,16 @@ class Overwritten:
 def is_step(op: str) -> bool:
     """Whether a write is an optimizer's."""
     return op.rpartition(".")[2] == "step"
+
+
+def is_set(leaf: Value, event: Event) -> bool:
+    """Whether a parameter gets other values by way of `.data`: `p.data = new`, `p.data -= rate * p.grad`."""
+    match event:
+        case Fact(what="data-set", value=Value(parameter=parameter)):
+            return parameter is leaf.parameter
+        case InPlace(before=Value(op="torch.Tensor.data", inputs=(owner, *_))):
+            return owner.parameter is not None and owner.parameter is leaf.parameter
+    return False
 
 
 def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten]:

@@ -193,6 +193,8 @@ def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`torch.cuda.amp.autocast()` as `torch.amp.autocast("cuda")`, and so for all that an import brings in."""
     node = source.expression(finding.at)
     func = node.func if isinstance(node, ast.Call) else node
+    if isinstance(node, ast.Call) and node.args and source.called(func) == "functools.partial":
+        node, func = _held_by(node), node.args[0]
     old = source.called(func)
     device, _, name = old.removeprefix("torch.").partition(".amp.")
     name = name.rpartition(".")[2]  # also `torch.cuda.amp.autocast_mode.autocast`
@@ -200,6 +202,14 @@ def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         return _imported_anew(func.id, source)
     new, imports = source.reference(f"{_home([name], source)}.{name}")
     return (*_renewed(node, new, device, name, source), *imports)
+
+
+def _held_by(partial: ast.Call) -> ast.Call:
+    """The call that a partial holds the beginning of, without what is given to it later."""
+    held = ast.Call(partial.args[0], partial.args[1:], partial.keywords)
+    if not held.args and not held.keywords:
+        raise NoFixError("the partial holds no argument before which the device can be named")
+    return ast.copy_location(held, partial)
 
 
 def _renewed(node: ast.expr, new: str, device: str, name: str, source: FixSource) -> tuple[Edit, ...]:

@@ -52,13 +52,25 @@ def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     try:
         backward = source.statement_on(related_line(finding, "back-propagated"))
         here, there = together(clearing, backward, source)
-        if here is clearing:
+        if here is clearing and not _needs_gradients(clearing, source):
             return source.move_before([clearing], there)
     except NoFixError:
         pass
     step = source.statement_on(related_line(finding, "the step"))
     here, there = together(clearing, step, source)
     return source.move_after([clearing], _last_update(there, source))
+
+
+def _needs_gradients(clearing: ast.stmt, source: FixSource) -> bool:
+    """Whether it writes zeros into gradients, and does not ask first whether there are any: none are at first."""
+    nodes = list(ast.walk(clearing))
+    owners = [node.func.value for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    writes = any(_is_gradient(owner, source) for owner in owners)
+    return writes and not any(isinstance(node, ast.If) for node in nodes)
+
+
+def _is_gradient(node: ast.AST, source: FixSource) -> bool:
+    return source.text(node).removesuffix(".data").endswith(".grad")
 
 
 def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -73,17 +85,39 @@ def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ..
 def _clearing(finding: Finding, source: FixSource) -> ast.stmt:
     """The statement that clears and does nothing else: a call, or a loop over parameters."""
     statement = source.statement(finding.at)
-    outer = next(source.around(statement))
-    while isinstance(outer, ast.For | ast.If) and outer.body == [statement] and not outer.orelse:
-        if isinstance(outer, ast.If) and "grad" not in source.text(outer.test):
-            break
-        if isinstance(outer, ast.For) and not any(True for _ in calls_of(outer.iter, "parameters", "named_parameters")):
+    for outer in source.around(statement):
+        if not isinstance(outer, ast.For | ast.If) or not _is_of_gradients(outer, statement, source):
             break
         statement = outer
-        outer = next(source.around(statement))
     if not isinstance(statement, ast.For | ast.If) and whole_call(statement) is None:
         raise NoFixError("the call is part of something else")
+    loops = [outer for outer in source.around(statement) if isinstance(outer, ast.For)]
+    if not isinstance(statement, ast.For) and any(_names(loop.target) & _names(statement) for loop in loops):
+        raise NoFixError("it clears what the loop around it goes over")
+    block = source.block(statement)
+    place = block.index(statement)
+    beside = [each for each in (*block[:place][-1:], *block[place + 1 :][:1]) if isinstance(each, ast.Expr)]
+    if any(_is_of_gradients(each, statement, source) for each in beside):
+        raise NoFixError("it clears one gradient of several")
     return statement
+
+
+def _is_of_gradients(statement: ast.AST, known: ast.stmt, source: FixSource) -> bool:
+    """Whether a statement does nothing but `known`, which clears, or the like, or ask whether there is a gradient."""
+    if statement is known:
+        return True
+    match statement:
+        case ast.If(test=test, body=body, orelse=rest):
+            return "grad" in source.text(test) and all(_is_of_gradients(each, known, source) for each in [*body, *rest])
+        case ast.For(iter=over, body=body, orelse=[]):
+            return "param" in source.text(over) and all(_is_of_gradients(each, known, source) for each in body)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))):
+            return _is_gradient(owner, source)
+    return isinstance(statement, ast.Continue | ast.Pass)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _last_update(step: ast.stmt, source: FixSource) -> ast.stmt:
@@ -441,7 +475,7 @@ def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
         case ast.AugAssign(value=value):
             return value
         case ast.Expr(value=ast.Call(args=[*_, ast.expr() as last])):
-            return _of_dict(last, finding, source)
+            return _within(last, finding, source)
         case ast.Assign(value=ast.BinOp(op=ast.Add(), left=left, right=right), targets=[target]):
             if source.text(left) == source.text(target):
                 return right
@@ -455,10 +489,16 @@ def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
     raise NoFixError("nothing is kept here")
 
 
-def _of_dict(value: ast.expr, finding: Finding, source: FixSource) -> ast.expr:
-    if not isinstance(value, ast.Dict):
+def _within(value: ast.expr, finding: Finding, source: FixSource) -> ast.expr:
+    """What is kept of what is handed over: an item of a dict, a tuple or a record that is made there, or all of it."""
+    kept = finding.hints.get("kept")
+    if isinstance(value, ast.Dict):
+        items = [item for item in value.values if source.text(item) == kept]
+    elif isinstance(value, ast.Tuple | ast.Call) and source.text(value) != kept:
+        parts = value.elts if isinstance(value, ast.Tuple) else [*value.args, *(word.value for word in value.keywords)]
+        items = [part for part in parts if source.text(part) == kept]
+    else:
         return value
-    for item in value.values:
-        if source.text(item) == finding.hints.get("kept"):
-            return item
-    raise NoFixError("which item is kept is not known")
+    if len(items) != 1:
+        raise NoFixError("which item is kept is not known")
+    return items[0]

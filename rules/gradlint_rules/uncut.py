@@ -120,7 +120,7 @@ def _is_list(argument: ast.expr, source: FixSource, near: ast.AST) -> bool:
     if isinstance(argument, _LISTS):
         return True
     if isinstance(argument, ast.Call):
-        return source.called(argument.func) in ("list", "tuple", "sorted")
+        return source.called(argument.func) in ("list", "tuple", "sorted", "zip", "map")
     values = values_of(argument, source, near)
     if any(isinstance(value, ast.Call) and source.called(value.func) == "collections.deque" for value in values):
         raise NoFixError("`torch.stack` takes no deque")
@@ -158,9 +158,14 @@ def values_of(name: ast.expr, source: FixSource, near: ast.AST) -> list[ast.expr
 
 
 def _bound(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.expr]]:
-    """What an assignment puts into what: one for one, where both sides are written as tuples."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return zip(target.elts, value.elts, strict=True)
+    """What an assignment puts into what: one for one, where both sides are written as tuples, or column by column."""
+    match target, value:
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+            return zip(targets, values, strict=True)
+        case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=[ast.Starred()]):
+            return [(each, value) for each in targets]
+        case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="map"), args=[ast.Name(id="list" | "tuple"), _]):
+            return [(each, value) for each in targets]
     return [(target, value)]
 
 

@@ -186,7 +186,7 @@ def leftover(accumulation: Accumulation) -> Leftover | None:
     if end is None or not left or _is_endless(tape, accumulation.sinks[0], end):
         return None
     kinds = {key(sink) for sink in left}
-    for event in tape.events[end.order + 1 :]:
+    for event in tape.events[end.order :]:
         if isinstance(event, OptimizerStep) and event.optimizer is accumulation.account.optimizer:
             return None
         if isinstance(event, Backward) and key(event) in kinds:
@@ -243,6 +243,8 @@ def is_whole_mean(loss: Value) -> bool:
         if _is_scaled(value) or is_unreduced(value):
             continue
         if _is_mean(value):
+            if bare(value.op) in _MEANS and any(map(_is_scaled, value.inputs)):
+                continue  # `(losses / 4).mean()`
             return True
         for source in value.inputs if _keeps_scale(value) else ():
             if source.requires_grad and id(source) not in seen:

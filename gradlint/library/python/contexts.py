@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret import calls
 from gradlint.interpret.registry import function, method
 from gradlint.interpret.values import NONE, TRUE, Abstract, Builtin, Call, Object, Unknown
 from gradlint.library.python.results import argument, place, text
@@ -127,10 +128,8 @@ def enter_context(m: Machine, receiver: Object, call: Call) -> Abstract:
     if not call.args:
         return NONE
     context = call.args[0]
-    enter, leave = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
-    if not isinstance(leave, Unknown):
-        receiver.state["leave"].append(leave)
-    entered = context if isinstance(enter, Unknown) else m.invoke(enter, [], call)
+    entered, leave = calls.enter(m, context, call)
+    receiver.state["leave"].append(leave)
     if isinstance(context, Object) and context.cls in MODES and receiver.state.get("entered"):
         set_by_context(m, context)
     return entered
@@ -146,5 +145,5 @@ def push(m: Machine, receiver: Object, call: Call) -> Abstract:
 def leave_stack(m: Machine, receiver: Object, call: Call) -> Abstract:
     """Leaves what was entered, the last first."""
     while receiver.state["leave"]:
-        m.invoke(receiver.state["leave"].pop(), [NONE, NONE, NONE], call)
+        receiver.state["leave"].pop()(call, NONE, NONE, NONE)
     return NONE

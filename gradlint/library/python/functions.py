@@ -24,7 +24,7 @@ def partial(m: Machine, call: Call) -> Abstract:
     """`partial(f, *args, **kwargs)`."""
     if not call.args:
         return m.unknown(text(call))
-    state = {"func": call.args[0], "args": call.args[1:], "keywords": call.kwargs, "open": call.open}
+    state = {"func": call.args[0], "args": call.args[1:], "keywords": call.kwargs, "open": call.open, "made": call}
     return Object("functools.partial", place(call), state)
 
 
@@ -33,7 +33,8 @@ def call_partial(m: Machine, receiver: Object, call: Call) -> Abstract:
     """Calls the function with what the partial holds, then what is given now."""
     state = receiver.state
     args, kwargs = [*state["args"], *call.args], {**state["keywords"], **call.kwargs}
-    return m.call(state["func"], Call(call.name, args, kwargs, call.node, call.frame, call.open or state["open"]))
+    is_open = call.open or state["open"]
+    return m.call(state["func"], Call(call.name, args, kwargs, call.node, call.frame, is_open, state["made"]))
 
 
 @attribute("functools.partial", "func")

@@ -136,9 +136,10 @@ def over_count(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     """Plain constants where the start is known."""
     start, step = settled(m, receiver.state["start"]), receiver.state["step"]
     known = all(isinstance(bound, Const) and isinstance(bound.value, int) for bound in (start, step))
+    item: Abstract = start
     for round_ in rounds(m):
         if known and isinstance(start, Const) and isinstance(step, Const):
-            item: Abstract = Const(start.value + round_ * step.value)
+            item = conditions.counts_on(m, item, Const(start.value + round_ * step.value))
         else:
             item = Unknown(m.symbol(receiver).derive(round_, "count"), data=True, type="number")
         if visit(item):
@@ -176,7 +177,7 @@ def batched(m: Machine, call: Call) -> Abstract:
     made, size = listed(m, argument(m, call), call, "tuple"), call.constant(1, "n")
     if not isinstance(size, int) or size < 1:
         return Sequence("generator", [made], True, at=place(call))
-    parts = [Sequence("tuple", made.items[at : at + size]) for at in range(0, len(made.items), size)]
+    parts = [Sequence("tuple", made.items[at : at + size], window=True) for at in range(0, len(made.items), size)]
     return Sequence("generator", [*parts], made.open, at=place(call))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, statements
-from gradlint.interpret.iteration import is_endless, iterates
+from gradlint.interpret.iteration import is_endless, is_window, iterates
 from gradlint.interpret.machine import Raised, Visit
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -66,13 +66,13 @@ def _are_bounds(bounds: list[Any]) -> bool:
 def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Sequence:
     """The items of `value` as a sequence of its own."""
     if isinstance(value, Sequence) and value.kind != "generator":
-        return Sequence(kind, list(value.items), value.open, value.rest, at=place(call))
+        return Sequence(kind, list(value.items), value.open, value.rest, at=place(call), window=value.window)
     more = is_open(value)
     rest = value.rest if isinstance(value, Sequence) else None
     items = m.items(value, call)
     if isinstance(value, Sequence) and more:
         items = items[: len(value.items)]
-    return Sequence(kind, items, more, rest, at=place(call))
+    return Sequence(kind, items, more, rest, at=place(call), window=is_window(value))
 
 
 def following(m: Machine, sequence: Sequence, position: int) -> Abstract | None:
@@ -94,19 +94,30 @@ def enumerate_(m: Machine, call: Call) -> Abstract:
 def over_enumerate(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     """Counts in plain constants, which is how a counter is known."""
     start = settled(m, receiver.state["start"])
-    counter = start.value if isinstance(start, Const) and isinstance(start.value, int) else None
+    first = start.value if isinstance(start, Const) and isinstance(start.value, int) else None
+    counter = Const(first)
     passed = 0
 
     def step(item: Abstract) -> bool:
-        nonlocal passed
+        nonlocal passed, counter
         passed += 1
-        if counter is not None:
-            return visit(pair(Const(counter + passed - 1), item))
+        if first is not None:
+            number = Const(first + _position(source, item, passed - 1))
+            counter = conditions.counts_on(m, counter, number) if passed > 1 else number
+            return visit(pair(counter, item))
         count = Unknown(m.symbol(start).derive(("count", passed), "count"), data=True, type="number")
         return visit(pair(count, item))
 
     for source in receiver.state["sources"]:
         m.iterate(source, step, call)
+
+
+def _position(source: Abstract, item: Abstract, passed: int) -> int:
+    """Which item of `source` it is: of a range that is not shown in full, the last round has the last number."""
+    match source, item:
+        case Range(start=Const(value=int() as start), step=Const(value=int() as step)), Const(value=int() as number):
+            return (number - start) // step
+    return passed
 
 
 @function("builtins.zip")

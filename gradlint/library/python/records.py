@@ -47,8 +47,7 @@ def dataclass(m: Machine, call: Call) -> Abstract:
 def field(m: Machine, call: Call) -> Abstract:
     """`field(default=…, default_factory=…)`."""
     state = {"default": call.kwargs.get("default"), "factory": call.kwargs.get("default_factory")}
-    if call.constant(None, "init", True) is False:
-        state["init"] = FALSE
+    state["init"] = call.constant(None, "init", True)
     return Object("dataclasses.field", place(call), {key: value for key, value in state.items() if value is not None})
 
 
@@ -209,6 +208,15 @@ def make_members(m: Machine, cls: Class, call: Call) -> Abstract:
 def members(cls: Class) -> list[Abstract]:
     """The members of an enum class."""
     return [value for value in cls.namespace.values() if isinstance(value, Instance) and "member" in value.state]
+
+
+@iterates("type enum.Enum")
+def over_members(m: Machine, cls: Class, visit: Visit, call: Call) -> None:
+    """`for member in Split`."""
+    constants = [value for name, value in cls.namespace.items() if isinstance(value, Const) and name[0] != "_"]
+    for value in members(cls) or constants or [m.unknown(text(call), data=True, type="object")]:
+        if visit(value):
+            return
 
 
 @method("enum.Enum", "__new__")

@@ -1,16 +1,28 @@
-"""`torch.compile`: compiled code runs eagerly while it is recorded; after that the recorder stays away from it.
+"""`torch.compile`: compiled code is called without the recorder, and written down as one operation.
 
-Dynamo traces into an active mode. Left on, it would break the graphs or recompile them at every step.
+Dynamo traces into an active mode: left on, it would break the graphs or recompile them at every step. With `--level
+record` what is compiled runs eagerly, and is recorded as anything else.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from gradlint.tape import Cut, Kind
+from gradlint.trace.frames import here
+from gradlint.trace.private import sequence_number
+from gradlint.trace.recorder import tensors
+from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
+
+_OFF = "this torch does not show what makes its compiled functions: from the first of them on nothing is recorded"
+_IDENTITY = "_torchdynamo_wrapper_id"  # by which Dynamo knows its own wrappers from copies of them
 
 
 def install(session: Session) -> None:
@@ -20,8 +32,102 @@ def install(session: Session) -> None:
 
 def _compile(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def compile_(*args: Any, **kwargs: Any) -> Any:
-        if not session.quiet:
-            session.guarded(session.meet_compiler)
+        if not (session.quiet or session.compiled):
+            session.guarded(_meet, session)
         return original(*args, **kwargs)
 
     return compile_
+
+
+def _meet(session: Session) -> None:
+    """The program compiles something for the first time."""
+    session.meet_compiler()
+    if session.runs_eagerly:
+        return
+    from torch._dynamo import eval_frame  # takes a second, as what is compiled then does anyway
+
+    context = getattr(eval_frame, "_TorchDynamoContext", None)
+    if context is not None and "__call__" in vars(context):
+        session.replace(context, "__call__", lambda original: _wrapping(session, original))
+    else:
+        session.blind[_OFF] = None
+        session.leave()
+
+
+def _wrapping(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps what makes a compiled function out of one; a compiled module is made with such a function, too."""
+
+    def wrap(self: Any, function: Any) -> Any:
+        made = original(self, function)
+        return _without_recorder(session, made) if isinstance(made, types.FunctionType) else made
+
+    return wrap
+
+
+def _without_recorder(session: Session, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(compiled)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if session.quiet:
+            return compiled(*args, **kwargs)
+        before = sequence_number()
+        with session.off():
+            out = compiled(*args, **kwargs)
+        session.guarded(_returned, session, compiled, tensors((*args, *kwargs.values())), tensors([out]), before)
+        return out
+
+    if hasattr(compiled, _IDENTITY):
+        setattr(call, _IDENTITY, id(call))
+    return call
+
+
+def _returned(
+    session: Session, compiled: Callable[..., Any], given: list[torch.Tensor], outs: list[torch.Tensor], before: int
+) -> None:
+    """What came out of compiled code was computed from what went in, and from the parameters that its graph reaches.
+
+    Where it carries no gradient although something that went in does, it was cut off where nothing was seen.
+    """
+    made = [out for out in outs if not any(out is each for each in given)]
+    if not session.recording and all(out.requires_grad for out in made):
+        return
+    place, memory = here(), session.memory
+    sources = [memory.of(each, place) for each in given]
+    for out in made:
+        op = Op("torch.compile", Kind.OPERATION, tuple(sources), place, next(serial), session.step, False, out.dtype)
+        if out.requires_grad:
+            reached, leaves = _graph(out, before)
+            flowing = (op for op, tensor in zip(sources, given, strict=True) if _joins(tensor, reached))
+            op.inputs = (*flowing, *(memory.of(leaf, place) for leaf in leaves))
+            op.requires_grad, op.sequence = True, (before, sequence_number())
+        elif not torch.is_grad_enabled():
+            op.cut, op.cut_place = Cut.GRAD_MODE, session.grad_off
+        elif any(source.requires_grad for source in sources) or _has_parameters(compiled):
+            op.kind, op.inputs, op.flags = Kind.DATA, (), frozenset({"compiled"})
+        memory.remember(out, op)
+
+
+def _graph(out: torch.Tensor, before: int) -> tuple[set[Any], list[torch.Tensor]]:
+    """What the nodes of a graph made since the number `before` come to: nodes older than these, and leaves."""
+    pending: list[Any] = [out.grad_fn]
+    seen, older, leaves = set(pending), set(), []
+    for node in pending:
+        if (leaf := getattr(node, "variable", None)) is not None:
+            leaves.append(leaf)
+        elif node._sequence_nr() < before:
+            older.add(node)
+        else:
+            sources = [source for source, _ in node.next_functions if source is not None and source not in seen]
+            seen.update(sources)
+            pending += sources
+    return older, leaves
+
+
+def _joins(tensor: torch.Tensor, reached: set[Any]) -> bool:
+    """Whether a gradient flows into a tensor that was handed in, other than a leaf; what is data is an input, too."""
+    return not tensor.requires_grad or tensor.grad_fn in reached
+
+
+def _has_parameters(compiled: Callable[..., Any]) -> bool:
+    """Whether it is a module's method that was compiled, with parameters that are trained."""
+    owner = getattr(inspect.unwrap(compiled), "__self__", None)
+    return isinstance(owner, torch.nn.Module) and any(each.requires_grad for each in owner.parameters())

@@ -172,7 +172,7 @@ def _apply(session: Session, original: Callable[..., Any]) -> Callable[..., Any]
     def _apply(self: Any, *args: Any, **kwargs: Any) -> Any:
         if session.quiet or session.depth or session.in_apply:
             return original(self, *args, **kwargs)
-        before = {id(parameter): parameter.dtype for parameter in self.parameters()}
+        before = session.guarded(_dtypes, self) or {}
         session.in_apply = True
         try:
             return original(self, *args, **kwargs)
@@ -181,6 +181,10 @@ def _apply(session: Session, original: Callable[..., Any]) -> Callable[..., Any]
             session.guarded(_cast, session, self, before)
 
     return _apply
+
+
+def _dtypes(module: Any) -> dict[int, torch.dtype]:
+    return {id(parameter): parameter.dtype for parameter in module.parameters()}
 
 
 def _cast(session: Session, module: Any, before: dict[int, torch.dtype]) -> None:
