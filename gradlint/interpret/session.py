@@ -167,9 +167,11 @@ class Session:
 
     def is_like(self, rounds: int, length: int) -> bool:
         """Whether so many rounds, with counters as they are taken to be, leave the remainders of so many as written."""
-        windows = [(modulus, small) for modulus, small in self.shrunk.items() if small == conditions.SMALL]
-        windows += [(modulus, modulus) for modulus in self._moduli - {small for _, small in windows}]
-        return all((rounds % small == 0) == (length % modulus == 0) for modulus, small in windows)
+        shrunk = [(modulus, small) for modulus, small in self.shrunk.items() if small == conditions.SMALL]
+        whole = self._moduli - {small for _, small in shrunk}
+        if any((rounds % small == 0) != (length % modulus == 0) for modulus, small in shrunk):
+            return False
+        return all(rounds % modulus == length % modulus for modulus in whole)
 
     def trains(self, m: Machine) -> bool:
         """Whether the innermost loop is one that must not run over many rounds."""

@@ -1,6 +1,6 @@
 """Programs of the fixtures, written otherwise: `check` says of them what it says of them as they are.
 
-`GRADLINT_REWRITTEN` says how many programs of each seed are rewritten (8), `GRADLINT_SEED` the seed that is else drawn.
+`GRADLINT_REWRITTEN` says how many programs of each seed are rewritten (8), `GRADLINT_SEED` which are drawn.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import pytest
 from differential.restyled import ALL as REWRITES
 from programs import ROOT
+from seeds import SEEDS
 
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
@@ -57,9 +58,8 @@ def differences(path: pathlib.Path) -> Iterator[str]:
             yield f"{path.relative_to(ROOT)}, {name}: {', '.join(sorted(apart))}\n{ast.unparse(made)}"
 
 
-@pytest.mark.parametrize("seed", [0, int(os.environ.get("GRADLINT_SEED", "-1"))], ids=["fixed", "random"])
+@pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS.keys())
 def test_what_is_said_does_not_hang_on_how_it_is_written(seed: int) -> None:
-    seed = seed if seed >= 0 else random.SystemRandom().randrange(1 << 32)
     chosen = random.Random(seed).sample(sources(), min(PROGRAMS, len(sources())))
     assert not (found := [each for path in chosen for each in differences(path)]), f"seed {seed}\n" + "\n\n".join(found)
 
