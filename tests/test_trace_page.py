@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 from traced import trace
 
+from gradlint.finding import Span
+from gradlint.trace.html import arranged
+from gradlint.trace.routes import Stop, layers
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PROGRAM = """
 import torch
 
 torch.manual_seed(0)
-encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+encoder, head = torch.nn.Linear(4, 8, bias=False), torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
 for x in torch.randn(3, 8, 4):
     hidden = encoder(x).detach()
@@ -37,6 +41,7 @@ finding.querySelector("summary").click();
 const told = {before, after: seen(line), line: line.textContent, title: finding.querySelector("summary").textContent,
               drawn: [...document.querySelectorAll("svg")].filter(seen).length,
               boxes: [...document.querySelectorAll("rect.stop")].filter(seen).length,
+              without: [...document.querySelectorAll("text.without")].filter(seen).map(text => text.textContent),
               steps: document.querySelectorAll("rect.step").length};
 const out = document.createElement("pre");
 out.id = "told";
@@ -59,12 +64,34 @@ def test_a_click_on_a_finding_shows_its_line(tmp_path: pathlib.Path) -> None:
     assert told["drawn"] >= 3
     assert told["boxes"] >= 2
     assert told["steps"] >= 3
+    assert told["without"] == ["encoder.weight"]
+
+
+def test_lines_go_around_what_they_do_not_lead_to() -> None:
+    stops = [Stop(Span("train.py", number, 1, number, 2), str(number)) for number in range(7)]
+    for one, others in enumerate(((1, 2, 6), (3, 5), (6,), (4,), (5, 6), (6,), ())):
+        stops[one].inputs.extend(stops[other] for other in others)
+    spots, wide, high = arranged(layers(stops))
+    assert [spot.stop for spot in spots if spot.stop is not None and not spot.to] == [stops[6]]
+    assert all(other.column == spot.column + 1 for spot in spots for other in spot.to)
+    assert all(0 <= spot.x < wide and 0 <= spot.y < spot.y + spot.high <= high for spot in spots)
+    for spot in spots:
+        beside = [other for other in spots if other is not spot and other.column == spot.column]
+        assert all(other.y + other.high < spot.y or spot.y + spot.high < other.y for other in beside)
 
 
 def _open(page: pathlib.Path) -> dict[str, Any]:
     """What the reader in the page wrote down."""
     assert BROWSER is not None
-    words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]
+    words = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--virtual-time-budget=5000",
+        "--dump-dom",
+    ]
     profile = f"--user-data-dir={page.parent / 'profile'}"
     done = subprocess.run([*words, profile, page.as_uri()], capture_output=True, text=True, timeout=120, check=True)
     found = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.DOTALL)

@@ -6,13 +6,16 @@ import html
 import linecache
 import math
 import os
+import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from gradlint.finding import Span
 from gradlint.tape import Backward, Clip, Event, OptimizerStep, ScalerUpdate, SchedulerStep, Tape, Unscale, ZeroGrad
 from gradlint.trace.findings import Told
 from gradlint.trace.routes import Stop, fold, layers, losses
 
+Norms = Sequence[tuple[int, dict[str, float | None]]]
 _CONTEXT = 3
 _WIDE, _HIGH, _GAP, _ROW = 190, 46, 36, 16
 _MOST_STEPS, _MOST_PARAMETERS = 60, 60
@@ -27,14 +30,14 @@ h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}code,pre,text{font-famil
 details{border:1px solid #d0d4da;border-radius:6px;margin:.5rem 0;padding:.4rem .8rem}summary{cursor:pointer}
 .error{border-left:5px solid #c62828}.warning{border-left:5px solid #ef8f00}.note{border-left:5px solid #1976d2}
 pre{background:#f5f6f8;padding:.6rem;overflow-x:auto}mark{background:#ffd9d6;display:inline-block;min-width:100%}
-.scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}
+.scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}text.without{fill:#c62828}
 .zero{fill:#90a4ae}.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}.step{fill:#2e7d32}.update{fill:#00838f}
 .scheduler{fill:#8d6e63}@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e6ea}pre{background:#22252b}
 mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}rect.stop{fill:#22252b!important}}
 """
 
 
-def page(tape: Tape, told: Sequence[Told], steps: dict[int, int], norms: Sequence[tuple[int, dict[str, float]]]) -> str:
+def page(tape: Tape, told: Sequence[Told], steps: dict[int, int], norms: Norms) -> str:
     """The page as text."""
     parts = [
         f"<h1>gradlint trace: <code>{_text(tape.entry)}</code></h1>",
@@ -89,27 +92,65 @@ def _source(at: Span) -> str:
 
 def _graph(sink: Backward) -> str:
     """The chain of one loss: the loss at the left, what it was computed from to its right."""
-    columns = layers(fold(sink.value))
-    where = {
-        id(stop): (x * (_WIDE + _GAP), y * (_HIGH + 12))
-        for x, column in enumerate(columns)
-        for y, stop in enumerate(column)
-    }
-    wide = len(columns) * (_WIDE + _GAP)
-    high = max((len(column) for column in columns), default=1) * (_HIGH + 12)
-    stops = [stop for column in columns for stop in column]
-    edges = "".join(
-        _edge(where[id(stop)], where[id(other)]) for stop in stops for other in stop.inputs if id(other) in where
-    )
-    boxes = "".join(_box(stop, *where[id(stop)]) for stop in stops)
+    spots, wide, high = arranged(layers(fold(sink.value)))
+    edges = "".join(_edge(spot, other) for spot in spots for other in spot.to)
+    boxes = "".join(_box(spot.stop, spot.x, spot.y) for spot in spots if spot.stop is not None)
     title = f"<p><code>{_text(sink.at)}</code> <code>{_text(sink.text)}</code></p>"
     return title + _drawing(wide, high, edges + boxes)
 
 
-def _edge(one: tuple[int, int], other: tuple[int, int]) -> str:
-    x, y, to_x, to_y = one[0] + _WIDE, one[1] + _HIGH // 2, other[0], other[1] + _HIGH // 2
+def _edge(one: Spot, other: Spot) -> str:
+    x, y, to_x, to_y = one.x + _WIDE, one.y + one.high // 2, other.x, other.y + other.high // 2
     middle = (x + to_x) // 2
-    return f'<path d="M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}" fill="none" stroke="#90a4ae"/>'
+    along = f"H{to_x + _WIDE}" if other.stop is None else ""
+    return f'<path d="M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}{along}" fill="none" stroke="#90a4ae"/>'
+
+
+@dataclass(eq=False, slots=True)
+class Spot:
+    """A place in the picture: that of a stop, or of a line that passes a column on its way to a later one."""
+
+    stop: Stop | None
+    column: int
+    y: int = 0
+    to: list[Spot] = field(default_factory=list)
+
+    @property
+    def x(self) -> int:
+        return self.column * (_WIDE + _GAP)
+
+    @property
+    def high(self) -> int:
+        return _ROW if self.stop is None else _HIGH
+
+
+def arranged(columns: Sequence[Sequence[Stop]]) -> tuple[list[Spot], int, int]:
+    """Where each stop stands, and where lines pass between the stops; with the width and the height of it all.
+
+    A column is ordered by where its spots are reached from: few lines cross.
+    """
+    rows: list[list[Spot]] = [[Spot(stop, number) for stop in column] for number, column in enumerate(columns)]
+    of = {id(spot.stop): spot for row in rows for spot in row}
+    for spot in list(of.values()):
+        for source in spot.stop.inputs if spot.stop is not None else ():
+            goal, last = of[id(source)], spot
+            for number in range(spot.column + 1, goal.column):  # none back to an earlier one: a line that comes again
+                last.to.append(passing := Spot(None, number))
+                rows[number].append(passing)
+                last = passing
+            last.to.append(goal)
+    reached: dict[int, list[int]] = {}
+    high = 0
+    for row in rows:
+        row.sort(key=lambda spot: statistics.fmean(reached.get(id(spot), [0])))
+        y = 0
+        for spot in row:
+            spot.y = y
+            y += spot.high + 12
+            for other in spot.to:
+                reached.setdefault(id(other), []).append(spot.y + spot.high // 2)
+        high = max(high, y)
+    return [spot for row in rows for spot in row], len(rows) * (_WIDE + _GAP), high
 
 
 def _box(stop: Stop, x: int, y: int) -> str:
@@ -163,13 +204,19 @@ def _events(index: int, step: int, events: Sequence[tuple[str, Event]]) -> str:
     return f'<text x="0" y="{y + 11}">{step}</text>{boxes}'
 
 
-def _norms(norms: Sequence[tuple[int, dict[str, float]]]) -> str:
-    """A row a parameter, a column a step; the darker, the larger the norm of its gradient, on a logarithmic scale."""
-    names = list(dict.fromkeys(name for _, row in norms for name in row))[:_MOST_PARAMETERS]
-    if not names:
+def _norms(norms: Norms) -> str:
+    """A row a parameter, a column a step; the darker, the larger the norm of its gradient, on a logarithmic scale.
+
+    Where there are too many parameters, those that never got a gradient come first.
+    """
+    every = list(dict.fromkeys(name for _, row in norms for name in row))
+    if not every:
         return "<p>No gradient was seen at a step.</p>"
+    without = {name for name in every if all(row.get(name) is None for _, row in norms)}
+    names = every if len(every) <= _MOST_PARAMETERS else sorted(every, key=lambda name: name not in without)
+    names = names[:_MOST_PARAMETERS]
     columns = norms[:: max(1, math.ceil(len(norms) / _MOST_STEPS))]
-    sizes = [math.log10(value) for _, row in columns for value in row.values() if value > 0 and math.isfinite(value)]
+    sizes = [math.log10(value) for _, row in columns for value in row.values() if value and math.isfinite(value)]
     low, high = min(sizes, default=0.0), max(sizes, default=1.0)
     left = 8 + 8 * max(len(name) for name in names)
     cells = "".join(
@@ -177,14 +224,19 @@ def _norms(norms: Sequence[tuple[int, dict[str, float]]]) -> str:
         for y, name in enumerate(names)
         for x, (step, row) in enumerate(columns)
     )
-    labels = "".join(f'<text x="0" y="{_ROW * y + 11}">{_text(name)}</text>' for y, name in enumerate(names))
+    labels = "".join(
+        f'<text x="0" y="{_ROW * y + 11}"{" class=without" if name in without else ""}>{_text(name)}</text>'
+        for y, name in enumerate(names)
+    )
     wide = left + 12 * len(columns)
-    return _drawing(wide, _ROW * len(names), labels + cells)
+    more = f"<p>{len(names)} of {len(every)} parameters.</p>" if len(names) < len(every) else ""
+    never = f"<p>{len(without)} of {len(every)} parameters never got a gradient.</p>" if without else ""
+    return never + _drawing(wide, _ROW * len(names), labels + cells) + more
 
 
 def _cell(x: int, y: int, name: str, step: int, value: float | None, low: float, high: float) -> str:
     if value is None:
-        said, color = "no gradient", "#ffffff"
+        said, color = "no gradient", "transparent"
     elif not math.isfinite(value):
         said, color = str(value), "#c62828"
     else:

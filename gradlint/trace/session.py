@@ -101,10 +101,13 @@ class Collectives:
 
 @dataclass(eq=False, slots=True)
 class Timeline:
-    """Gradient norms by parameter, one column a step, and the losses; filled only where they are asked for."""
+    """Gradient norms by parameter, one column a step, and the losses; filled only where they are asked for.
+
+    A norm is None where a step found no gradient of a parameter that requires one.
+    """
 
     wanted: bool = False
-    norms: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    norms: list[tuple[int, dict[str, float | None]]] = field(default_factory=list)
     losses: list[tuple[int, float]] = field(default_factory=list)  # of each backward, with the steps before it
     trained: dict[Held, bool] = field(default_factory=dict)  # whether a step ever found a gradient that is not zero
 

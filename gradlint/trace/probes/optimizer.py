@@ -227,13 +227,16 @@ def _expect(session: Session, stepper: Stepper, parameters: list[torch.Tensor]) 
 
 
 def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor]) -> None:
-    norms: dict[str, float] = {}
+    norms: dict[str, float | None] = {}
     for index, (each, parameter) in enumerate(zip(stepper.held, parameters, strict=False)):
+        name = ".".join(each.path) or f"parameter {index}"
         if parameter.grad is not None:
             gradient = parameter.grad.detach()
             norm = float((gradient.coalesce().values() if gradient.is_sparse else gradient).float().norm())
-            norms[".".join(each.path) or f"parameter {index}"] = norm
+            norms[name] = norm
             session.timeline.trained[each] = session.timeline.trained.get(each, False) or norm != 0
+        elif parameter.requires_grad:
+            norms[name] = None
     session.timeline.norms.append((session.step, norms))
 
 
