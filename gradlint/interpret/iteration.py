@@ -7,7 +7,7 @@ it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the bo
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, estimates, tensors
@@ -167,14 +167,16 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
     last = stop.value if isinstance(stop, Const) else None
     if isinstance(start, int) and isinstance(step, int) and step and isinstance(last, int):
         known, length = range(start, last, step), range_length(start, last, step)
+        if m.loops:
+            m.loops[-1].length = length
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
+        shown: Iterable[int] = known
         if length > most and not (length <= MOST_WRITTEN and _picks(m)):
             most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) or is_counted(m) else most
-            last = known[-1] if m.session.is_like(length, length) else known[most - 1]
-            known = [*known[: most - 1], last]  # type: ignore[assignment]
+            shown = m.session.numbers(known, most)
         else:
             _is_in_full(m)
-        for number in known:
+        for number in shown:
             if visit(Const(number)):
                 return
         return

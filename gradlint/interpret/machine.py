@@ -124,6 +124,7 @@ class Loop:
     rounds: int
     round: int = 0
     over: str = ""
+    length: int | None = None  # that is written down, of what it runs over
     node: ir.Node | None = None
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to

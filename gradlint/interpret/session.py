@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,7 @@ class Session:
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
+        self._periods: dict[int, int] = {}  # of these, the ones that were met as a modulus
         self._moduli: set[int] = set()
         self._windows = 1  # that a loop shows: one where a loop around it comes back to it
         self._constants: dict[object, Symbol] = {}
@@ -163,15 +165,24 @@ class Session:
         """Rounds enough for a window, with the remainder that a loop of this length leaves to every counter."""
         self.has_shown = True
         enough = range(self.batches, 2 * MOST_BATCHES)
-        return next((rounds for rounds in enough if self.is_like(rounds, length)), self.batches)
+        return next((rounds for rounds in enough if self._is_like(rounds, length)), self.batches)
 
-    def is_like(self, rounds: int, length: int) -> bool:
+    def _is_like(self, rounds: int, length: int) -> bool:
         """Whether so many rounds, with counters as they are taken to be, leave the remainders of so many as written."""
-        shrunk = [(modulus, small) for modulus, small in self.shrunk.items() if small == conditions.SMALL]
-        whole = self._moduli - {small for _, small in shrunk}
-        if any((rounds % small == 0) != (length % modulus == 0) for modulus, small in shrunk):
+        whole = self._moduli - set(self._periods.values())
+        if any((rounds % small == 0) != (length % modulus == 0) for modulus, small in self._periods.items()):
             return False
         return all(rounds % modulus == length % modulus for modulus in whole)
+
+    def numbers(self, known: range, rounds: int) -> list[int]:
+        """The numbers of the rounds shown of a longer loop: half of them late ones, at which all counters are as far as
+        they would be; the very last one, where they leave its remainder."""
+        period, late = math.lcm(*self._moduli), rounds // 2
+        skipped = max(0, len(known) - rounds) // period * period
+        shown = [*known[: rounds - late], *known[skipped + rounds - late : skipped + rounds]]
+        if self._is_like(len(known), len(known)):
+            shown[-1] = known[-1]
+        return shown
 
     def trains(self, m: Machine) -> bool:
         """Whether the innermost loop is one that must not run over many rounds."""
@@ -192,7 +203,8 @@ class Session:
         if modulus in self._moduli and windows == self._windows:
             return
         if modulus > LARGEST:
-            self.shrunk |= {modulus: conditions.SMALL, modulus - 1: conditions.SMALL - 1}
+            small = self._periods[modulus] = _small(modulus, loop.length)
+            self.shrunk |= {modulus: small, modulus - 1: small - 1}
             self.restart()
         else:
             self._moduli.add(modulus)
@@ -272,6 +284,14 @@ def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
 def _repeats(loop: Loop) -> bool:
     """Whether a loop of the program is run more than once."""
     return bool(loop.over) and loop.rounds > 1
+
+
+def _small(modulus: int, length: int | None) -> int:
+    """What a large modulus is taken to be: a number that leaves a remainder of the loop where this one does."""
+    for small in (conditions.SMALL, LARGEST):
+        if length is not None and (length % small == 0) == (length % modulus == 0):
+            return small
+    return conditions.SMALL
 
 
 def _rounds_for(moduli: set[int], windows: int) -> int:

@@ -5,7 +5,8 @@ A loop runs backward and clears the gradients, but nothing steps; or it steps, a
 ## What it does
 Reports the backward in a loop that clears the gradients of an optimizer in every round and never uses them, on no path;
 or the `loss.backward` that is written without parentheses. Where a program has no backward at all, reports the step of
-an optimizer whose parameters the loss before it would train.
+an optimizer whose parameters the loss before it would train, or whose gradients `autograd.grad` returns and nothing
+stores.
 
 ## Why it matters
 The gradients are computed and thrown away: the model stays as it was initialised, and no error is raised.
@@ -54,7 +55,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
     Backward,
     Clip,
@@ -70,7 +71,7 @@ from gradlint.tape import (
     ZeroGrad,
     leaves,
 )
-from gradlint_rules.accounts import Account, accounts, key
+from gradlint_rules.accounts import Account, accounts, is_gradient, key
 from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
@@ -110,6 +111,10 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         if step.at not in told:
             told.add(step.at)
             yield _report_unfed(step, loss)
+    for step, sink in _unassigned(paths):
+        if step.at not in told:
+            told.add(step.at)
+            yield _report_unassigned(step, sink)
 
 
 def _called(optimizer: Optimizer) -> object:
@@ -140,6 +145,45 @@ def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
         return False
     held = any(leaf.parameter is not None and step.optimizer.holds(leaf.parameter) for leaf in leaves(loss))
     return held and fact.order < step.order and not any(fact.order < call.order < step.order for call in foreign(tape))
+
+
+def _unassigned(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
+    """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
+    if not all(tape.complete for tape in paths) or any(_fills(event) for tape in paths for event in tape.events):
+        return
+    for tape in paths:
+        for step in tape.events:
+            if isinstance(step, OptimizerStep) and not step.closure and step.optimizer.complete:
+                asked = [sink for sink in tape.backwards() if _is_asked_for(tape, sink, step)]
+                yield from ((step, sink) for sink in asked[-1:])
+
+
+def _fills(event: Event) -> bool:
+    """Whether something may be put into the gradients of parameters, or set them up for it."""
+    match event:
+        case Backward(sink=sink):
+            return sink != "autograd.grad"
+        case ZeroGrad(optimizer=None):
+            return not event.text  # `p.grad = torch.zeros_like(p)`
+        case InPlace():
+            return is_gradient(event.before)
+    return _is_named_alone(event)
+
+
+def _is_asked_for(tape: Tape, sink: Backward, step: OptimizerStep) -> bool:
+    """Whether these gradients are of what the step holds, and no unknown code runs between the two."""
+    if step.optimizer.escapes or sink.order > step.order or sink.iteration[: len(step.iteration)] != step.iteration:
+        return False
+    held = any(one.parameter is not None and step.optimizer.holds(one.parameter) for one in sink.inputs or ())
+    return held and not any(sink.order < call.order < step.order for call in foreign(tape))
+
+
+def _report_unassigned(step: OptimizerStep, sink: Backward) -> Report:
+    name = step.optimizer.name or step.optimizer.cls or "optimizer"
+    message = f"`{name}` steps, and nothing is put into `.grad`: it finds no gradient"
+    related = Related(sink.at, "gradients are returned here, and stored nowhere")
+    help_ = "Call `backward()` on the loss, or put what `autograd.grad` returns into the `.grad` of each parameter."
+    return Report(step.at, message, help_, places(step.at, related))
 
 
 def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
@@ -219,6 +263,8 @@ def _report(account: Account, sink: Backward, clearing: ZeroGrad) -> Report:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Steps, or back-propagates the loss before the step."""
+    if any("stored nowhere" in related.message for related in finding.related):
+        raise NoFixError("the parameters that the gradients belong to are not in view")
     if any("computed here" in related.message for related in finding.related):
         return unsafe("Back-propagate the loss", fed(finding, source))
     return unsafe("Step", stepped(finding, source))

@@ -5,7 +5,8 @@ takes probabilities.
 
 ## What it does
 Reports a softmax before `CrossEntropyLoss`, a sigmoid (or softmax) before `BCEWithLogitsLoss`, raw outputs of a layer
-or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the functions as for the modules.
+or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the functions as for the modules, and for averages
+of what they give (over time, over a picture, over the members of an ensemble).
 
 ## Why it matters
 A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and its gradient
@@ -75,7 +76,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
@@ -117,6 +118,10 @@ _REFUSES = {
     "binary_cross_entropy": (_RAW | _RECTIFIED, "probabilities"),
 }
 _PASSES = {"dropout", "Dropout", "Dropout1d", "Dropout2d", "feature_dropout"}
+_AVERAGES = {"mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d"}
+_AVERAGES |= {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
+_AVERAGES |= {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"}
+_JOINS = {"stack", "cat", "concat", "concatenate", "hstack", "vstack"}
 _HELP = {
     "logits": "Give the loss the logits, and keep the activation for the report.",
     "log-probabilities": "Apply `log_softmax`, or use `cross_entropy`, which does both.",
@@ -127,14 +132,17 @@ _HELP = {
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The losses that are given what they do not take."""
     for found in met(paths, _losses):
-        loss, given = found.value, _given(found.value)
+        loss = found.value
+        given, is_average = _given(loss)
         takes = _REFUSES[bare(loss.op)][1]
         is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
-        said = f"gets the result of {maker(given) if given.layer_at is None else operation(given.op)}"
+        made_by = maker(given) if given.layer_at is None else operation(given.op)
+        said = f"gets {'an average' if is_average else 'the result'} of {made_by}"
         message = f"{operation(loss.op)} takes {takes} and {said}{found.condition}: {_effect(takes, is_activation)}"
         is_loss = loss.at == found.at
         related = Related(given.at, "computed here") if is_loss else Related(loss.at, "the loss is computed here")
-        yield Report(found.at, message, _HELP[takes], found.related(related))
+        hints = {"average": "of activations"} if is_average and is_activation else {}
+        yield Report(found.at, message, _HELP[takes], found.related(related), hints=hints)
 
 
 def _effect(takes: str, is_activation: bool) -> str:
@@ -148,21 +156,39 @@ def _effect(takes: str, is_activation: bool) -> str:
 def _losses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     for value in visited(arrival.sink):
         if bare(value.op) in _REFUSES and value.inputs and value.op.startswith("torch.nn."):
-            given = _given(value)
+            given, _ = _given(value)
             if bare(given.op) in _REFUSES[bare(value.op)][0] and given.requires_grad:
                 is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
                 yield (given.layer_at or given.at) if is_activation else value.at, value
 
 
-def _given(loss: Value) -> Value:
-    """What the loss is computed from, below views, selections and dropout."""
+def _given(loss: Value) -> tuple[Value, bool]:
+    """What the loss is computed from, below views, selections and dropout, and whether averages are taken of it.
+
+    An average of probabilities is one; of logits, it is none.
+    """
     found = loss.argument(0, "input")
-    value = origin(found if isinstance(found, Value) else loss.inputs[0])
-    while bare(value.op) in _PASSES and value.inputs:
-        value = origin(value.inputs[0])
-    return value
+    return _below(found if isinstance(found, Value) else loss.inputs[0])
+
+
+def _below(value: Value) -> tuple[Value, bool]:
+    is_average = False
+    while (value := origin(value)).inputs:
+        if bare(value.op) in _JOINS:
+            joined = [_below(source) for source in value.inputs]
+            if len({source.op for source, _ in joined}) > 1:
+                break
+            source, is_one = joined[0]
+            return source, is_average or is_one
+        if bare(value.op) not in _PASSES | _AVERAGES:
+            break
+        is_average = is_average or bare(value.op) in _AVERAGES
+        value = value.inputs[0]
+    return value, is_average
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Leaves the activation to the loss."""
+    if finding.hints:
+        raise NoFixError("an average of logits is not that of probabilities")
     return unsafe("Apply the activation once", activated_once(finding, source))

@@ -171,7 +171,7 @@ def _rest(activation: ast.Call, argument: ast.expr, source: FixSource) -> str:
 
 def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """An activation that the loss applies itself taken away, or a loss that applies what is missing."""
-    takes_probabilities = "gets the result of" in finding.message and "takes probabilities" in finding.message
+    takes_probabilities = "takes probabilities" in finding.message
     for at in (finding.at, *(related.at for related in finding.related if related.at.path == finding.at.path)):
         try:
             node = source.expression(at)
