@@ -266,6 +266,11 @@ class Event:
     order: int = 0  # its position on the tape
     text: str = ""  # the source of the expression, shortened
 
+    def is_within(self, other: Event) -> bool:
+        """Whether it happens in the call and the round of another event, or in what is called there."""
+        calls, rounds = len(other.stack), len(other.iteration)
+        return self.stack[:calls] == other.stack and self.iteration[:rounds] == other.iteration
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Backward(Event):
@@ -322,6 +327,13 @@ class Clip(Event):
     parameters: tuple[Value, ...] = ()
     reads_only: bool = False
     exhausted: bool = False
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class OptimizerMade(Event):
+    """An optimizer was made; not one that an object had before its method was entered."""
+
+    optimizer: Optimizer
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -26,6 +26,12 @@ MAX_DEPTH = 3  # of functions that call each other
 _STEPS = frozenset({"step", "zero_grad"})
 
 
+@hears("data call")
+def put_away(m: Machine, symbol: Symbol, call: Call) -> None:
+    """`everything.append(optimizer)`: who holds the list has it."""
+    escapes(m, call.values, call)
+
+
 @hears("unknown call")
 @hears("data call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:

@@ -286,8 +286,12 @@ def escapes(m: Machine, values: list[Abstract], call: Call, depth: int = 0) -> N
         elif isinstance(value, Sequence | Mapping) and depth < MAX_DEPTH:
             inner = value.items if isinstance(value, Sequence) else list(value.items.values())
             escapes(m, list(inner), call, depth + 1)
-        elif isinstance(value, Unknown) and value.symbol in m.state.get("unknown-optimizers", {}):
-            m.state["unknown-optimizers"][value.symbol].escapes = True
+        elif isinstance(value, Unknown):
+            if value.symbol in m.state.get("unknown-optimizers", {}):
+                m.state["unknown-optimizers"][value.symbol].escapes = True
+            if m.state.get("optimizers") and depth < MAX_DEPTH:
+                put_in = [held for (owner, _), held in m.overrides.items() if owner is value.symbol]
+                escapes(m, put_in, call, depth + 1)
 
 
 def constant_zero(value: Abstract) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.iteration import iterates
-from gradlint.interpret.registry import alias, attribute, canonical, fallback, function, method, typed
+from gradlint.interpret.registry import alias, attribute, canonical, fallback, function, method, tell, typed
 from gradlint.interpret.statements import name_value
 from gradlint.interpret.values import (
     NONE,
@@ -638,6 +638,7 @@ def with_hook(m: Machine, handle: Object, call: Call) -> Abstract:
     "set_extra_state",
 )
 def harmless(m: Machine, module: Abstract, call: Call) -> Abstract:
+    tell("data call", m, m.symbol(module), call)
     return m.unknown("handle", data=True)
 
 

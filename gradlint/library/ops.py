@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.iteration import is_counted, iterates
-from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method
+from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -732,8 +732,9 @@ def unchanged(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     return tensor
 
 
-@method("torch.Tensor", "register_hook")
+@method("torch.Tensor", "register_hook", "register_post_accumulate_grad_hook")
 def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    tell("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
 
 

@@ -70,7 +70,8 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
     made.append(handle)
     m.note("new", "optimizer", handle.at)
     handle.order = len(m.tape.events)
-    m.emit(tape.Fact(at=handle.at, what="optimizer", detail=cls))
+    if not m.oracle.prepares:
+        m.emit(tape.OptimizerMade(at=handle.at, optimizer=handle))
     for value in handle.parameters:
         if value.assumed and value.requires_grad and value.op.startswith("torch."):
             _take_for_leaf(value)

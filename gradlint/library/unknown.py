@@ -335,6 +335,7 @@ def update(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 @method("unknown", "append", "extend", "add", "insert", "setdefault")
 def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """Something is put into an unknown container."""
+    tell("data call", m, unknown.symbol, call)
     for value in tensors.sources(m, call.args, call.node, call.frame):
         if value.records and not value.assumed:
             m.emit(

@@ -350,6 +350,9 @@ class Assembler:
         found = list(lineage([op]))
         return all(each.cut in (None, tape.Cut.CONSTANT) for each in found) and any(map(_is_unseen, found))
 
+    def _on_optimizer(self, note: Note) -> Iterator[tape.Event]:
+        yield tape.OptimizerMade(at=NOWHERE, optimizer=self.optimizer(note.facts["stepper"]))
+
     def _on_zero(self, note: Note) -> Iterator[tape.Event]:
         stepper = note.facts["stepper"]
         optimizer = None if stepper is None else self.optimizer(stepper)

@@ -131,14 +131,14 @@ def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
     events: list[Event] = [update.step, update.fresh[-1], wiped.sink]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
         return False
-    return _is_within(wiped.clearing, update.step) and _is_own(wiped, optimizer)
+    return wiped.clearing.is_within(update.step) and _is_own(wiped, optimizer)
 
 
 def _is_last_of_loop(update: Update, wiped: Wiped) -> bool:
     """Whether both gradients come from one loop that ends before the step: `for task in tasks: … loss.backward()`."""
     step, used, lost = update.step, update.fresh[-1], wiped.sink
     around = len(step.iteration)
-    if not around or key(used) != key(lost) or not (_is_within(lost, step) and _is_within(used, step)):
+    if not around or key(used) != key(lost) or not (lost.is_within(step) and used.is_within(step)):
         return False
     inner = [event.iteration[around : around + 1] for event in (lost, wiped.clearing, used)]
     return inner[0] != inner[1] == inner[2] and inner[0][:1] != () and used.order > wiped.clearing.order
@@ -149,12 +149,6 @@ def _is_own(wiped: Wiped, optimizer: Optimizer) -> bool:
     if any("unseen" in value.flags for value in wiped.sink.graph):  # it may have come to an input, too
         return False
     return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in wiped.sink.leaves)
-
-
-def _is_within(inner: Event, outer: Event) -> bool:
-    """Whether one thing happens in the call and the round of another, or in what is called there."""
-    calls, rounds = len(outer.stack), len(outer.iteration)
-    return inner.stack[:calls] == outer.stack and inner.iteration[:rounds] == outer.iteration
 
 
 def _is_used(tape: Tape, wiped: Wiped) -> bool:

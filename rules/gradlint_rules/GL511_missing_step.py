@@ -46,7 +46,8 @@ for x in torch.randn(5, 8, 4):
 - An optimizer that is handed to code that is not in view, or that other methods of its object step (a warm-up).
 
 ## Limits
-Steps taken by hooks are not seen; such code rarely clears by itself.
+Steps taken by code out of view are not seen; such code rarely clears by itself. Of an optimizer that was not seen made,
+only what is cleared by its own name counts.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ from gradlint.tape import (
     ZeroGrad,
     leaves,
 )
-from gradlint_rules.accounts import Account, accounts, is_gradient, key
+from gradlint_rules.accounts import Account, accounts, idle, is_gradient, key
 from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
@@ -99,7 +100,7 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
     stepped = {_called(step.optimizer) for step in steps}
-    for account in accounts(paths):
+    for account in (*accounts(paths), *idle(paths)):
         optimizer = account.optimizer
         if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or _called(optimizer) in stepped:
             continue
@@ -224,7 +225,7 @@ def _is_in_loop(event: Event) -> bool:
     return bool(event.iteration)
 
 
-def _idle(account: Account) -> Iterator[tuple[Backward, ZeroGrad]]:
+def _idle(account: Account) -> Iterator[tuple[Backward, Event]]:
     """Backwards that come again in a later round of a loop in which their gradients are cleared."""
     seen: dict[object, Backward] = {}
     for sink in account.backwards:
@@ -232,13 +233,14 @@ def _idle(account: Account) -> Iterator[tuple[Backward, ZeroGrad]]:
         if first is sink or not _trains(account, sink.value) or _raises(account.tape, sink):
             continue
         for event in account.clearings:
-            if (
-                isinstance(event, ZeroGrad)
-                and event.optimizer is account.optimizer
-                and first.order < event.order < sink.order
-            ):
+            if first.order < event.order < sink.order and _is_for_steps(account.optimizer, event):
                 yield first, event
                 break
+
+
+def _is_for_steps(optimizer: Optimizer, clearing: Event) -> bool:
+    """Whether a clearing is one between steps: the optimizer's own, or one beside an optimizer that was seen made."""
+    return bool(optimizer.cls) or (isinstance(clearing, ZeroGrad) and clearing.optimizer is optimizer)
 
 
 def _raises(tape: Tape, sink: Backward) -> bool:
@@ -252,7 +254,7 @@ def _trains(account: Account, loss: Value) -> bool:
     return bool(account.optimizer.parameters) or not account.optimizer.complete
 
 
-def _report(account: Account, sink: Backward, clearing: ZeroGrad) -> Report:
+def _report(account: Account, sink: Backward, clearing: Event) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
     message = (
         f"the gradients of {backward(sink)} are cleared in every round, and `{name}` never steps: nothing is trained"

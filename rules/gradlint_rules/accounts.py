@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
@@ -15,6 +15,7 @@ from gradlint.tape import (
     InPlace,
     Kind,
     Optimizer,
+    OptimizerMade,
     OptimizerStep,
     Tape,
     Value,
@@ -107,6 +108,17 @@ def accounts(paths: Sequence[Tape]) -> list[Account]:
     if not _latest or _latest[0][0] is not paths:  # one rule after the other asks for the same paths
         _latest[:] = [(paths, [_account(tape, optimizer) for tape in paths for optimizer in tape.optimizers()])]
     return _latest[0][1]
+
+
+def idle(paths: Sequence[Tape]) -> Iterator[Account]:
+    """The accounts of optimizers that are made, and neither step nor clear."""
+    for tape in paths:
+        busy = {id(optimizer) for optimizer in tape.optimizers()}
+        for event in tape.events:
+            if isinstance(event, OptimizerMade) and id(event.optimizer) not in busy:
+                account = _account(tape, event.optimizer)
+                account.backwards[:] = [sink for sink in account.backwards if sink.order > event.order]
+                yield account
 
 
 def _account(tape: Tape, optimizer: Optimizer) -> Account:
