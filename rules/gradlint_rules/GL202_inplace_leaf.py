@@ -40,6 +40,7 @@ with torch.no_grad():
   itself.
 - `weight = weight - 0.1 * weight.grad`, which makes a new tensor. (It is no leaf: its `.grad` stays empty.)
 - What an optimizer writes.
+- Modifications behind a `torch.no_grad()` that stands alone on its line, which GL303 reports: to enter it mends both.
 
 ## Limits
 A tensor of unknown origin is taken not to be a leaf.
@@ -49,25 +50,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.rule import FixSource, Report
-from gradlint.tape import InPlace, Kind, Tape, leaves
+from gradlint.tape import Fact, InPlace, Kind, Tape, leaves
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import calls, places, quoted
 from gradlint_rules.written import out_of_place, with_grad_mode_off
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+_WITHOUT_GRADIENT = ("torch.no_grad", "torch.inference_mode")
 _HELP = "Update it under `with torch.no_grad():`, or compute a new tensor from it."
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every write that torch refuses because it would change a leaf."""
-    told: set[Span] = set()
+    told: set[tuple[str, int, int, int]] = set()
     for tape in paths:
+        bare: list[Fact] = []
         for event in tape.events:
-            if isinstance(event, InPlace) and event.raises == "leaf" and event.write.at not in told:
-                told.add(event.write.at)
+            if isinstance(event, Fact) and event.what == "context-not-entered" and event.detail in _WITHOUT_GRADIENT:
+                bare.append(event)
+            if not isinstance(event, InPlace) or event.raises != "leaf" or any(map(event.is_within, bare)):
+                continue
+            at = event.write.at
+            begins = at.path, at.cell, at.line, at.column  # of `p.mul_(a).add_(b)`, the first raises
+            if begins not in told:
+                told.add(begins)
                 related = places(event.write.at, *calls(event.write.stack, ()))
                 yield Report(event.write.at, _message(event), _HELP, related, hints=_written(event))
 
