@@ -36,6 +36,33 @@ class Net(lightning.LightningModule):
 loader = DataLoader(TensorDataset(torch.randn(24, 4)), batch_size=8)
 lightning.Trainer(max_epochs=1, {settings}).fit(Net(), loader)
 """
+CHECKED = """\
+import lightning
+import torch
+from torch import nn
+
+
+class Net(lightning.LightningModule):
+    def __init__(self, body, mode, alpha=None):
+        super().__init__()
+        if body.width != mode.width:
+            raise ValueError(mode)
+        self.body = body
+        self.automatic_optimization = False
+        if mode == "constant" and alpha is None:
+            raise ValueError(alpha)
+
+    def training_step(self, batch, batch_idx):
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        loss = self.body(batch[0]).square().mean()
+        self.manual_backward(loss)
+        optimizer.step()
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+"""
 WIPES = "def on_train_batch_start(self, batch, batch_idx):\n        self.optimizers().zero_grad()"
 CLIPS = "def {name}(self{more}):\n        nn.utils.clip_grad_norm_(self.parameters(), 1.0)"
 EARLY = CLIPS.format(name="on_after_backward", more="")
@@ -66,6 +93,10 @@ def test_lightning_accumulates_and_scales_by_itself(
 def test_a_loss_that_training_step_leaves_out_of_its_result_is_told(tmp_path: pathlib.Path) -> None:
     program = MODULE.replace(" + {weight} * head_loss", "")
     assert _told(tmp_path, program) == ["GL111"]
+
+
+def test_a_module_is_not_trained_half_made_where_its_init_refuses_a_setting(tmp_path: pathlib.Path) -> None:
+    assert _told(tmp_path, CHECKED) == []
 
 
 def _told(folder: pathlib.Path, program: str = MODULE, **parts: str) -> list[str]:

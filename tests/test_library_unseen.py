@@ -81,6 +81,15 @@ for x in torch.randn(3, 2, 4):
     optimizer.step()
     total += {}
 """
+SCALED = """
+for number, x in enumerate(torch.randn(8, 2, 4)):
+    loss = F.mse_loss(net(x), x) {}
+    with unseen.scale_loss(loss, optimizer) as scaled:
+        scaled.backward()
+    if (number + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
 SCHEDULES = """
 scheduler = {}
 for x in torch.randn(3, 2, 4):
@@ -118,6 +127,8 @@ for x in torch.randn(3, 2, 4):
         (MEMORY, "memory(x)", ""),
         (SCHEDULES, "torch.optim.lr_scheduler.StepLR(optimizer, 2)", "GL510"),
         (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
+        (SCALED, "* 1", "GL503"),
+        (SCALED, "/ 4", ""),
         (METERS, "loss", "GL508"),
         (METERS, "loss * 2", "GL508"),
         (METERS, "unseen.accuracy(y, x)", ""),

@@ -28,6 +28,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )  # fmt: skip
+from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -296,6 +297,11 @@ def class_of(made: Instance | Object) -> Abstract | None:
 _SIZES = frozenset(["shape", "ndim"])
 
 
+def is_looked_at(name: str, at: Call) -> bool:
+    """Whether a name that is a method of tensors or modules is not called: `config.type`, `args.train` are settings."""
+    return isinstance(at.node, ir.Attribute) and not at.node.is_called and find_attribute("torch.Tensor", name) is None
+
+
 @handles(ATTRIBUTE, Unknown)
 def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute of something unknown: what was assigned to it, what tensors and optimizers have, or a part of it."""
@@ -309,7 +315,7 @@ def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | 
         if found is not None:
             return found
     known = method(unknown, "unknown", name)
-    if known is not None:
+    if known is not None and not is_looked_at(name, at):
         return known
     if name in _SIZES:  # of a tensor, most likely: a number, and nothing to differentiate
         return Unknown(unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True)

@@ -353,6 +353,23 @@ def _number(m: Machine, value: Abstract) -> Abstract:
     return value
 
 
+def _is_of_a_batch(m: Machine, symbol: Symbol) -> bool:
+    """Whether it is a batch of a training loop, an item of one, or of a dict that is made of one item by item: nothing
+    that collates samples makes it None."""
+    part, is_copied = symbol, False
+    while part.source is not None or part in m.state.get("copied from", ()):
+        if part.source is None:  # {k: v.to(device) for k, v in batch.items()}
+            part, is_copied = m.state["copied from"][part], True
+            continue
+        how = part.key[0] if isinstance(part.key, tuple) else ""
+        if how == "batch" or (how == "item" and part.source in m.session.loaders):
+            return True
+        if how != "item" and not is_copied:
+            return False
+        part = part.source
+    return False
+
+
 def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
     if isinstance(left, Const) and left.value is None:
         left, right = right, left
@@ -365,6 +382,8 @@ def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -
             left.type in ("number", "bool", "str", "array", "tensor") and left.test is None and left.type != ""
         ):
             known = None
+        if isinstance(left, Unknown) and _is_of_a_batch(m, left.symbol):
+            known = False
         if known is not None:
             return TRUE if known != negated else FALSE
         return boolean(m, Test(m.symbol(left).asked, "is", None, negated), text)

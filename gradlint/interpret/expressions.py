@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, kept, tensors
-from gradlint.interpret.machine import EVALUATE, handles
+from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, tell
 from gradlint.interpret.values import (
     MOST_ITEMS,
@@ -210,6 +210,8 @@ def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame:
         return m.unknown(frame.text(node), data=True, type=kind)
     if op == "%" and type(left) is int and type(right) is int:
         m.session.counted(m, right)
+    if left is None or right is None:
+        raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
     try:
         return Const(_PYTHON[op](left, right))
     except (TypeError, ValueError, ArithmeticError):
@@ -374,6 +376,7 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
 def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
     """`and` and `or` give an operand; which one can be a branch of its own."""
     stops_at = node.op == "or"
+    default = not stops_at and m.state.get("refused") is not node  # if kind == "b" and size is None: raise …
     value: Abstract = NONE
     for position, part in enumerate(node.values):
         value = m.evaluate(part, frame)
@@ -381,7 +384,7 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
             return value
         known = conditions.truth(m, value)
         if known is None:
-            known = conditions.decide(m, value, part, frame, default=not stops_at)
+            known = conditions.decide(m, value, part, frame, default=default)
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
             tell("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
         if known == stops_at:
@@ -506,6 +509,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         key, value = hashable(key_value), m.evaluate(node.value, scope)
         if key is None:
             mapping.open = True
+            m.state.setdefault("copied from", {})[m.symbol(mapping)] = m.symbol(key_value)
             mapping.items.setdefault(("unknown", m.symbol(key_value)), value)
         else:
             mapping.items[key] = value
@@ -729,8 +733,12 @@ def _taken(m: Machine, target: Sequence) -> dict[int, Abstract]:
 
 def _looked_up(m: Machine, item: Abstract, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """An item at an unknown index. A number that is looked up by what came from a tensor comes from it, too."""
-    if not (isinstance(item, Const) and isinstance(index, Unknown) and index.origin is not None):
+    if not isinstance(item, Const):
         return item
+    if not (isinstance(index, Unknown) and index.origin is not None):
+        found = Const(item.value, item.at)
+        m.state.setdefault("found constants", {})[id(found)] = found
+        return found
     origin = tensors.python(m, "python", [index], node, frame)
     return Unknown(m.unknown(frame.text(node)).symbol, data=True, origin=origin, type="number")
 
@@ -740,7 +748,7 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
     if key is not None and _has(target.items, key):
         return target.items[key]
     if key is None and ("unknown", m.symbol(index)) not in target.items and target.items and not target.open:
-        return _chosen(m, target, index)
+        return _looked_up(m, _chosen(m, target, index), index, node, frame)
     if target.factory is not None:
         place = key_of(m, index)
         if place not in target.items:

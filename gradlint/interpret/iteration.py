@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, estimates, tensors
+from gradlint.interpret import conditions, estimates, shapes, tensors
 from gradlint.interpret.calls import run_generator
 from gradlint.interpret.machine import ITERATE, Visit, handles
 from gradlint.interpret.registry import bases, tell
@@ -225,7 +225,7 @@ def _subscripts(loop: ir.For) -> bool:
 
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
-    length = tensors.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
+    length = shapes.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
     turns = range(m.session.shown(length, m.loops[-1])) if length is not None else rounds(m)
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:

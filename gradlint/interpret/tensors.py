@@ -15,8 +15,6 @@ from gradlint.tape import Cut, DType, Kind, Saved, Storage, Value
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
-_ARITHMETIC = frozenset(["add", "sub", "mul", "div", "truediv", "neg"])
-SHAPED = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
 MAX_NESTING = 4  # how deep containers are searched for tensors
 _HOLDERS = (Sequence, Mapping, Object, Instance)
 
@@ -189,7 +187,8 @@ def apply(
 
 
 def given(m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]) -> tuple[tuple[int | str, object], ...]:
-    """The constants and tensors among an operation's arguments, and the symbols of others, by position or name."""
+    """The constants, tuples of them and tensors among an operation's arguments, and the symbols of others, by position
+    or name."""
     found: list[tuple[int | str, object]] = []
     named: list[tuple[int | str, Abstract]] = [*enumerate(args), *kwargs.items()]
     for key, each in named:
@@ -205,6 +204,8 @@ def _argument(m: Machine, value: Abstract) -> object:
             return value.value
         case Tensor():
             return value.node
+        case Sequence() if not value.open and all(isinstance(item, Const) for item in value.items):
+            return tuple(item.value for item in value.items if isinstance(item, Const))
         case Unknown():
             known = m.tensors[value.symbol].node if value.symbol in m.tensors else m.nodes.get(value.symbol)
             return value.symbol if known is None else known
@@ -409,15 +410,6 @@ def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Te
             made.storage = made.storage or Storage()
         m.tensors[key] = known
     return known
-
-
-def known_length(tensor: Tensor) -> int | None:
-    """The first size of a fresh tensor, where it is written down; arithmetic with numbers leaves it."""
-    node = tensor.node
-    while node.op.rpartition(".")[2] in _ARITHMETIC and len(node.inputs) == 1:
-        node = node.inputs[0]
-    first = node.argument(0) if node.op.rpartition(".")[2] in SHAPED else None
-    return first if isinstance(first, int) else None
 
 
 def number(m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, type: str = "number") -> Unknown:

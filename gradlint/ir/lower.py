@@ -143,7 +143,10 @@ class _Lowering:
 
     def _Call(self, node: ast.Call) -> ir.Node:
         kwargs = [(keyword.arg, self.expression(keyword.value)) for keyword in node.keywords]
-        return ir.Call(_at(node), self.expression(node.func), self._all(node.args), kwargs)
+        function = self.expression(node.func)
+        if isinstance(function, ir.Attribute):
+            function.is_called = True
+        return ir.Call(_at(node), function, self._all(node.args), kwargs)
 
     def _BinOp(self, node: ast.BinOp) -> ir.Node:
         return ir.Binary(_at(node), _BINARY[type(node.op)], self.expression(node.left), self.expression(node.right))

@@ -90,6 +90,7 @@ class Name(Node):
 class Attribute(Node):
     target: Node
     name: str
+    is_called: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import tensors
+from gradlint.interpret import shapes
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.iteration import iterates, rounds
 from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, parent, typed
@@ -106,7 +106,7 @@ def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int |
     """The length of a dataset, or of what a sampler draws from it, where that is written down."""
     match dataset:
         case Tensor():
-            return tensors.known_length(dataset)
+            return shapes.known_length(dataset)
         case Sequence() if not dataset.open:
             return len(dataset.items)
         case Object(cls="torch.utils.data.TensorDataset"):

@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import conditions, shapes, tensors
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
 from gradlint.interpret.values import (
@@ -235,7 +235,7 @@ def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> in
     sizes, size = call.get(place, name), call.constant(place, name)
     if isinstance(sizes, Sequence) and not sizes.open:
         return len(sizes.items)
-    length = tensors.known_length(args[0]) if args and isinstance(args[0], Tensor) else None
+    length = shapes.known_length(args[0]) if args and isinstance(args[0], Tensor) else None
     if type(size) is not int or size < 1 or length is None or call.get(1 if is_method else 2, "dim") is not None:
         return None
     count = -(-length // size)
@@ -322,7 +322,7 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         made = tensors.batch(m, name, call.node, call.frame, dtype=dtype)
     else:
         made = tensors.constant(m, name, call.node, call.frame, _fill(plain, call), dtype)
-    if plain in tensors.SHAPED:
+    if plain in shapes.FRESH:
         shape = call.args[0].items if call.args and isinstance(call.args[0], Sequence) else call.args
         made.node.arguments = tensors.given(m, shape, {})
     if call.constant(None, "requires_grad") is True:
@@ -741,7 +741,7 @@ def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 @method("torch.Tensor", "__len__")
 def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     symbol = m.symbol(tensor).derive("len", f"len({tensor.node.title})")
-    m.state.setdefault("lengths", {})[symbol] = tensors.known_length(tensor)
+    m.state.setdefault("lengths", {})[symbol] = shapes.known_length(tensor)
     return Unknown(symbol, data=True, type="number")
 
 

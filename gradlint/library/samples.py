@@ -28,7 +28,9 @@ from gradlint.interpret.values import (
     Instance,
     Mapping,
     Sequence,
+    Symbol,
     Tensor,
+    Test,
     Unknown,
 )
 from gradlint.library.data import DATASET
@@ -109,6 +111,8 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
     """What a part of a sample is, and where it is written."""
     ignored: _Marks = m.state["ignored-labels"]
     match value:
+        case Const() if id(value) in m.state.get("found constants", ()):  # codes[name]
+            return "read", at
         case Const() if value.at is not None:
             return _of_number(value.value, ignored), value.at
         case Const() if isinstance(value.value, int):
@@ -123,7 +127,7 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
             written = m.state.get("written-out", {}).get(id(value.node))
             if written is not None:
                 return _described(m, written, at)
-            return _of_tensor(value.node, ignored), _origin(value.node).at
+            return _of_tensor(m, value.node, ignored), _origin(value.node).at
         case Tensor() if _is_ticked(value.node):
             return "mark", at
     return "read", at
@@ -155,12 +159,20 @@ def _of_number(number: object, ignored: _Marks) -> str:
     return "mark" if number < 0 or math.isnan(number) else "zero" if number == 0 else "made"
 
 
-def _of_tensor(node: Value, ignored: _Marks) -> str:
-    if "empty" in node.op or (not node.inputs and any(size == 0 for _, size in node.arguments)):
+def _of_tensor(m: Machine, node: Value, ignored: _Marks) -> str:
+    if "empty" in node.op or (not node.inputs and any(_is_zero(m, size) for _, size in node.arguments)):
         return "mark"  # of no elements
     if node.number is not None:
         return _of_number(node.number, ignored)
     return "zero" if "zeros" in node.op else "made"
+
+
+def _is_zero(m: Machine, size: object) -> bool:
+    """Whether a size is zero on this path: `boxes = torch.zeros((n, 4))`, where `if n:` did not hold."""
+    if not isinstance(size, Symbol):
+        return size == 0
+    holds, size = m.oracle.facts.known, size.asked
+    return holds(Test(size, "true")) is False or holds(Test(size, "<=", 0)) is True
 
 
 def _origin(node: Value) -> Value:

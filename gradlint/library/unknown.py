@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.attributes import of_tensor
+from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
@@ -101,7 +101,8 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
         return None
     if name == "backward":
         return None
-    if name in _TENSOR_ONLY or (name not in _SHARED and (find_method("torch.Tensor", name) or lookup(name))):
+    is_shared = name in _SHARED or is_looked_at(name, at)
+    if name in _TENSOR_ONLY or (not is_shared and (find_method("torch.Tensor", name) or lookup(name))):
         return of_tensor(m, tensors.as_tensor(m, unknown, at.node, at.frame), name, at)
     if name in ("grad", "data", "shape", "T") and unknown.symbol in m.tensors:
         return of_tensor(m, m.tensors[unknown.symbol], name, at)

@@ -18,6 +18,7 @@ from gradlint.source.parse import SyntaxFault
 from gradlint.source.places import Program
 
 NOTEBOOK = ".ipynb"
+_CELL = re.compile(r"#\s*(?:%%|<codecell>|In\[[\d ]*\])")  # what editors and nbconvert begin a cell of a script with
 _PAGE = re.compile(r"(?P<file>.+\.(?:md|markdown))(?::(?P<row>\d+))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -90,7 +91,8 @@ def encode(path: str, text: str, original: bytes) -> bytes:
 
 
 def displayed(path: str, text: str, tree: ast.Module) -> frozenset[ast.stmt]:
-    """The expressions of a program that are there to be seen: the last of each cell, or of a block of Markdown."""
+    """The expressions of a program that are there to be seen: the last of each cell (of a notebook, or of a script that
+    is written in cells), or of a block of Markdown."""
     if path.endswith(NOTEBOOK):
         from gradlint.source import notebook
 
@@ -98,7 +100,8 @@ def displayed(path: str, text: str, tree: ast.Module) -> frozenset[ast.stmt]:
     elif parted(path)[1]:
         ends = [math.inf]
     else:
-        return frozenset()
+        ends = [number for number, line in enumerate(parse.split_lines(text), 1) if _CELL.match(line)]
+        ends += [math.inf] if ends else []
     last = (next((each for each in reversed(tree.body) if each.lineno < end), None) for end in ends)
     return frozenset(each for each in last if isinstance(each, ast.Expr))
 

@@ -65,6 +65,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
@@ -73,7 +74,6 @@ from gradlint.tape import (
     Backward,
     Fact,
     Kind,
-    Optimizer,
     OptimizerStep,
     Parameter,
     Tape,
@@ -111,12 +111,13 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     needed = {fact.at for tape in paths for fact in used(tape)}
     trained = [parameter for tape in paths for sink in tape.backwards() for parameter in reached(sink)]
     told: set[Span] = set()
-    for tape in paths:
-        for unused in _unused(tape, needed):
-            only = _trained_by_it_alone(unused, tape, trained)
-            if unused.fact.at not in told and (only or _is_forgotten(unused)):
-                told.add(unused.fact.at)
-                yield _report(unused, only)
+    found = [(tape, unused) for tape in paths for unused in _unused(tape, needed)]
+    measures = {unused.fact.at for _, unused in found if _is_measure(unused)}  # in one round, and so in all
+    for tape, unused in found:
+        only = _trained_by_it_alone(unused, tape, trained)
+        if unused.fact.at not in told and (only or _is_forgotten(unused, measures)):
+            told.add(unused.fact.at)
+            yield _report(unused, only)
 
 
 def _report(unused: _Unused, only: Sequence[str]) -> Report:
@@ -138,7 +139,8 @@ def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
             continue
         training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
         beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
-        if fact.at not in needed and training is not False and beside is not None and _steps_after(tape, beside):
+        is_trained = beside is not None and any(_is_around(step, fact) for step in _steps_after(tape, beside))
+        if fact.at not in needed and training is not False and beside is not None and is_trained:
             found.append(_Unused(fact, value, beside, sinks))
     for unused in found:
         inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)
@@ -150,14 +152,18 @@ def _is_within(loss: Value, other: Value) -> bool:
     return loss.iteration == other.iteration and any(value is loss for value in graph(other))
 
 
-def _steps_after(tape: Tape, sink: Backward) -> list[Optimizer]:
-    later = tape.events[sink.order :]
-    return [event.optimizer for event in later if isinstance(event, OptimizerStep)]
+def _is_around(step: OptimizerStep, fact: Fact) -> bool:
+    """Whether a step is in the loops that a loss is in, and in none within them: it is part of the same training."""
+    return dict(step.iteration).keys() <= dict(fact.iteration).keys()
+
+
+def _steps_after(tape: Tape, sink: Backward) -> list[OptimizerStep]:
+    return [event for event in tape.events[sink.order :] if isinstance(event, OptimizerStep)]
 
 
 def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Parameter]) -> list[str]:
     """The parameters of optimizers that step, which this loss reaches and no backward does."""
-    held = [one for optimizer in _steps_after(tape, unused.sink) for one in identities(optimizer.parameters)]
+    held = [one for step in _steps_after(tape, unused.sink) for one in identities(step.optimizer.parameters)]
     known = {id(parameter) for parameter in trained}
     found: dict[str, None] = {}
     for value in graph(unused.loss):
@@ -170,7 +176,7 @@ def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Paramete
     return list(found)
 
 
-def _is_forgotten(unused: _Unused) -> bool:
+def _is_forgotten(unused: _Unused, measures: AbstractSet[Span]) -> bool:
     """Whether it is a loss by its name, and not a measure of what the other one is computed from at last."""
     name = unused.fact.detail or unused.loss.name
     if not name or _MEASURES.search(name.lower()) or not unused.fact.detail:
@@ -179,7 +185,11 @@ def _is_forgotten(unused: _Unused) -> bool:
         return False
     if unused.fact.order < unused.sink.order and unused.sink.value.name == name:
         return unused.sink.value is not unused.loss
-    return not _measures(unused.loss, [sink.value for sink in unused.sinks])
+    return unused.fact.at not in measures
+
+
+def _is_measure(unused: _Unused) -> bool:
+    return _measures(unused.loss, [sink.value for sink in unused.sinks])
 
 
 def _measures(loss: Value, others: Sequence[Value]) -> bool:

@@ -46,7 +46,7 @@ assert log_variance.max() <= 0.1
 - Methods with an effect: `x.clamp_(…)`, `x.backward()`, `x.requires_grad_()`, `x.register_hook(…)`, `x.item()` and
   whatever else waits for the device.
 - `module.to(device)`, `module.cuda()`, `module.float()`, which act in place.
-- The last expression of a notebook cell, which is shown.
+- The last expression of a cell, of a notebook or of a script (`# %%`), which is shown.
 - Methods of what the statement itself makes: `model(x).mean()`, which warms something up, or measures it.
 
 ## Limits

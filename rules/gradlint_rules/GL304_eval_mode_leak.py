@@ -63,10 +63,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Module, ModuleCall, Tape, TrainMode
+from gradlint_rules.accounts import accounts
 from gradlint_rules.evaluated import mode_of
 from gradlint_rules.held import reached
 from gradlint_rules.order import called_name, nested, receiver, whole_call
@@ -81,8 +83,9 @@ _HELP = "Call `train()` at the start of each epoch, and after each evaluation wi
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
     told: set[Span] = set()
+    unused = _unused(paths)
     for tape in paths:
-        for mode, sink in _leaks(tape):
+        for mode, sink in _leaks(tape, unused):
             if mode.at not in told:
                 told.add(mode.at)
                 yield _report(mode, sink)
@@ -94,7 +97,14 @@ def _report(mode: TrainMode, sink: Backward) -> Report:
     return Report(mode.at, message, _HELP, related)
 
 
-def _leaks(tape: Tape) -> Iterator[tuple[TrainMode, Backward]]:
+def _unused(paths: Sequence[Tape]) -> set[int]:
+    """The ids of the backwards whose gradients are cleared before any step: those for an adversarial input, say."""
+    updates = [update for account in accounts(paths) for update in account.updates]
+    wiped = {id(wiped.sink) for update in updates for wiped in update.wiped}
+    return wiped - {id(sink) for update in updates for sink in update.fresh}
+
+
+def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Backward]]:
     needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}  # for training, frozen or not
     modes: list[TrainMode] = []
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
@@ -109,7 +119,7 @@ def _leaks(tape: Tape) -> Iterator[tuple[TrainMode, Backward]]:
             if _is_eval(mode) and id(event.result) not in needed:
                 evaluated.add(id(mode))
         elif isinstance(event, Backward) and event.sink == "backward":
-            for call, mode in _behind(event, used):
+            for call, mode in _behind(event, used) if id(event) not in unused else ():
                 is_left = mode is not None and id(mode) in evaluated and _is_in_loop_of(mode, event)
                 if not meant.setdefault(id(call.module), _is_eval(mode) and not is_left) and mode and is_left:
                     yield mode, event

@@ -228,7 +228,7 @@ def _is_end(event: Event, loop: int) -> bool:
     return isinstance(event, Iteration) and event.loop == loop and not event.begins and event.last
 
 
-_KEEP = {"scale", "scale_loss", "mul", "div", "truediv", "true_divide", "divide", "add", "sub", "neg", "sum", "to"}
+_KEEP = {"scale", "mul", "div", "truediv", "true_divide", "divide", "add", "sub", "neg", "sum", "to"}
 _KEEP |= {"float", "half", "double", "bfloat16", "stack", "cat", "squeeze", "view", "reshape", "clone", "contiguous"}
 _KEEP |= {"positive", "cuda"}
 _MEANS = {"mean", "nanmean"}
@@ -243,14 +243,19 @@ def is_whole_mean(loss: Value) -> bool:
         if _is_scaled(value) or is_unreduced(value):
             continue
         if _is_mean(value):
-            if bare(value.op) in _MEANS and any(map(_is_scaled, value.inputs)):
-                continue  # `(losses / 4).mean()`
+            if any(_is_scaled(source) and _is_of(source, value) for source in value.inputs):
+                continue  # `(losses / 4).mean()`, `amp.scale_loss(loss / 4, optimizer)`
             return True
         for source in value.inputs if _keeps_scale(value) else ():
             if source.requires_grad and id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)
     return False
+
+
+def _is_of(divided: Value, made: Value) -> bool:
+    """Whether what is made of a divided value is divided, too: a mean of losses, and what is made of a loss."""
+    return bare(made.op) in _MEANS or (made.op == "call" and "loss" in f"{divided.name} {divided.text}".lower())
 
 
 def is_unreduced(value: Value) -> bool:

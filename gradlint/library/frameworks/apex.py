@@ -38,7 +38,7 @@ def enter(m: Machine, region: Object, call: Call) -> Abstract:
     loss = tensors.node_of(m, given, call.node, call.frame) if isinstance(given, Abstract) else None
     if loss is None:
         return given if isinstance(given, Abstract) else NONE
-    made = tensors.operation(m, _SCALED, [loss], call.node, call.frame)
+    made = tensors.operation(m, "apex.amp.scale", [loss], call.node, call.frame)
     made.storage, made.dtype, made.name = tape.Storage(), loss.dtype, loss.name
     return Tensor(made)
 

@@ -1,0 +1,69 @@
+"""The sizes of tensors, where the program writes them down: those of fresh ones, and of what is computed from these."""
+
+from __future__ import annotations
+
+from gradlint.interpret.values import Tensor
+from gradlint.tape import Value
+
+FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
+_BY_ELEMENT = {"abs", "add", "bfloat16", "bool", "clamp", "clip", "clone", "cos", "cpu", "cuda", "detach", "div", "eq"}
+_BY_ELEMENT |= {"double", "exp", "float", "floor", "ge", "gt", "half", "int", "le", "log", "log1p", "long", "lt", "mul"}
+_BY_ELEMENT |= {"ne", "neg", "pow", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "sub", "tanh"}
+_BY_ELEMENT |= {"to", "truediv"}
+_REDUCTIONS = frozenset(["all", "amax", "amin", "any", "argmax", "argmin", "mean", "norm", "prod", "std", "sum", "var"])
+_PRODUCTS = frozenset(["matmul", "mm", "mv"])
+_DEEPEST = 16  # operations that are followed
+
+Shape = tuple[object, ...]
+
+
+def known_length(tensor: Tensor) -> int | None:
+    """The first size of a tensor, where it is written down."""
+    shape = _shape(tensor.node, _DEEPEST)
+    return shape[0] if shape and isinstance(shape[0], int) else None
+
+
+def _shape(value: object, depth: int) -> Shape | None:
+    """The sizes of a tensor; None for one that the program does not write down."""
+    if isinstance(value, int | float):
+        return ()
+    if not isinstance(value, Value) or depth == 0:
+        return None
+    op = value.op.rpartition(".")[2]
+    if op in FRESH:
+        last = max((place for place, _ in value.arguments if isinstance(place, int)), default=-1)
+        return tuple(value.argument(place) for place in range(last + 1))
+    if op in _BY_ELEMENT:
+        return _broadcast([_shape(source, depth - 1) for source in value.inputs])
+    first = _shape(value.argument(0), depth - 1)
+    if first is None:
+        return None
+    if op in _REDUCTIONS:
+        return _reduced(value, op, first)
+    if op in _PRODUCTS and len(first) > 1:  # (n, k) @ (k, m), (n, k) @ (k,)
+        other = _shape(value.argument(1, "other"), depth - 1)
+        return None if other is None else (*first[:-1], *other[-1:]) if len(other) == 2 else first[:-1]
+    return None
+
+
+def _broadcast(shapes: list[Shape | None]) -> Shape | None:
+    known = sorted((shape for shape in shapes if shape is not None), key=len)
+    if not known or len(known) < len(shapes):
+        return None
+    longest = known[-1]
+    for shape in known[:-1]:
+        if shape and len(shape) == len(longest) and shape[0] != longest[0]:
+            return None
+    return longest
+
+
+def _reduced(value: Value, op: str, shape: Shape) -> Shape | None:
+    """What is left of a shape: without the dimensions that are reduced, or with them of size 1."""
+    given = value.argument(2 if op == "norm" else 1, "dim", "axis")
+    axes = given if isinstance(given, tuple) else (given,)
+    if not all(type(axis) is int and -len(shape) <= axis < len(shape) for axis in axes):
+        return None
+    gone = {axis % len(shape) for axis in axes if isinstance(axis, int)}
+    if not value.argument("keepdim"):
+        return tuple(size for place, size in enumerate(shape) if place not in gone)
+    return tuple(1 if place in gone else size for place, size in enumerate(shape))
