@@ -169,6 +169,22 @@ def test_the_standard_library_gives_what_python_gives(imports: str, expression: 
     assert result(f"import {imports}\nresult = {expression}") == value
 
 
+def test_a_bar_of_ones_own_hands_on_what_it_wraps() -> None:
+    source = """
+        from tqdm import tqdm
+        class Bar(tqdm):
+            def __init__(self, iterable, name):
+                super().__init__(iterable, name)
+        class Late(tqdm):
+            def __init__(self, name):
+                self.name = name
+        result = [list(zip(Bar([1, 2], "x"), "ab")), len(Bar([1, 2], "x"))]
+        for unknown in Late("y"):
+            break
+    """
+    assert result(source) == [[(1, "a"), (2, "b")], 2]
+
+
 def test_a_list_is_changed_by_its_methods() -> None:
     source = """
         result = [1]

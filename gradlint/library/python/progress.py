@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import attribute, function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Lib, Object
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Lib, Object
 from gradlint.library.python.lazies import lazy
 from gradlint.library.python.results import fresh
 
@@ -48,10 +48,18 @@ def tzip(m: Machine, call: Call) -> Abstract:
     return lazy("builtins.zip", call, list(call.args))
 
 
+@method(_BAR, "__init__")
+def wrap(m: Machine, receiver: Instance, call: Call) -> Abstract:
+    """`super().__init__(x)` in a class derived from the bar."""
+    wrapped = call.get(0, "iterable")
+    receiver.state["sources"] = [m.unknown("iterable") if wrapped is None else wrapped]
+    return NONE
+
+
 @iterates(_BAR)
-def over_bar(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
+def over_bar(m: Machine, receiver: Object | Instance, visit: Visit, call: Call) -> None:
     """What the bar wraps."""
-    for source in receiver.state["sources"]:
+    for source in receiver.state.get("sources") or [m.unknown("iterable")]:
         m.iterate(source, visit, call)
 
 
@@ -70,7 +78,8 @@ def leave(m: Machine, receiver: Object, call: Call) -> Abstract:
 @method(_BAR, "__len__")
 def length(m: Machine, receiver: Object, call: Call) -> Abstract:
     """The length of what the bar wraps."""
-    return m.call(Lib("builtins.len"), Call("len", receiver.state["sources"][:1], {}, call.node, call.frame))
+    wrapped = receiver.state.get("sources") or [m.unknown("iterable")]
+    return m.call(Lib("builtins.len"), Call("len", wrapped[:1], {}, call.node, call.frame))
 
 
 @method(_BAR, "*")
