@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
 
 MAX_DEPTH = 6  # how deep containers and objects are searched
+_LONG = 1000  # rounds that a loop is taken to have where its length is not written down
 
 
 def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
@@ -27,7 +28,7 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
     for value in (*owners, *(value for frame in m.frames for value in frame.locals.values())):
         _search(m, loop, value, holders, seen, 0)
     sure = _sure(m) if holders else frozenset()
-    lists = {id(node) for node, _, how in holders.values() if how == "append"}
+    lists = {id(node) for node, _, how in holders.values() if how != "sum"}
     for node, at, how in holders.values():
         if how == "sum" and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
             continue
@@ -134,7 +135,13 @@ def _search_container(
                 last = node
     if last is not None and len(rounds) >= loop.round:
         at = m.appended.get(id(container), last.at)
-        holders.setdefault(id(container), (last, at, "append"))
+        holders.setdefault(id(container), (last, at, "window" if _forgets(loop, container) else "append"))
+
+
+def _forgets(loop: Loop, container: Sequence | Mapping) -> bool:
+    """Whether a deque has a bound that the loop comes to: from then on it holds no more than before."""
+    most = container.most if isinstance(container, Sequence) else None
+    return most is not None and most < (_LONG if loop.length is None else loop.length)
 
 
 def _nodes(m: Machine, item: Abstract, depth: int = 0) -> list[Value]:

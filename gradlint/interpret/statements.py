@@ -396,6 +396,8 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
             owner = m.evaluate(target.target, frame)
             if isinstance(owner, Instance):
                 owner.attrs.pop(target.name, None)
+            elif isinstance(owner, Tensor | Unknown):  # `del p.grad`: it is None then
+                set_attribute(m, owner, target.name, NONE, node, frame)
 
 
 def _delete_items(owner: Sequence, index: Abstract) -> None:

@@ -11,6 +11,7 @@ import torch
 from gradlint.library.effects import is_loss_function, lookup
 
 # Attributes whose value is a tensor that shares something with the one they are read from.
+_DESCRIPTORS = frozenset({"__get__", "__set__", "__delete__"})
 _TENSOR_ATTRIBUTES = frozenset({"data", "grad", "T", "mT", "H", "mH", "real", "imag"})
 # Methods that give sizes, flags or text, and those that torch calls for its own bookkeeping.
 _UNRELATED = frozenset(
@@ -152,7 +153,7 @@ class Spec:
 
 def _name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", type(func).__name__)
-    if name in ("__get__", "__set__"):
+    if name in _DESCRIPTORS:
         name = getattr(getattr(func, "__self__", None), "__name__", name)
     return name
 
@@ -194,6 +195,8 @@ def _special(func: Callable[..., Any], name: str) -> str:
     kind = getattr(func, "__name__", "")
     if kind == "__set__":
         return _SETTERS.get(name, "")
+    if kind == "__delete__":
+        return "set_grad" if name == "grad" else ""
     if kind == "__get__":
         return {"grad": "get_grad", "data": "get_data"}.get(name, "")
     return _SPECIAL.get(name, "")
@@ -206,7 +209,7 @@ def _judge(func: Callable[..., Any]) -> Spec:
     if special:
         return Spec(name, _title(func, name), special=special)
     if (
-        (kind in ("__get__", "__set__") and name not in _TENSOR_ATTRIBUTES)
+        (kind in _DESCRIPTORS and name not in _TENSOR_ATTRIBUTES)
         or name in _UNRELATED
         or name.startswith("_record_function")
     ):

@@ -394,12 +394,12 @@ class Recorder(TorchFunctionMode):
         self.memory.remember(tensor, made)
 
     def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        had = args[0].grad is not None
+        had, given = args[0].grad is not None, args[1] if len(args) > 1 else None  # `del p.grad` gives none
         out = func(*args, **kwargs)
-        is_cleared = had and (args[1] is None or self._is_zero(args[1]))
+        is_cleared = had and (given is None or self._is_zero(given))
         if is_cleared:
             self.session.guarded(self.session.gradient_dropped, args[0])
-        if args[1] is not None and (not is_cleared or is_torchs(sys._getframe(2).f_code)):  # FSDP hands its own on
+        if given is not None and (not is_cleared or is_torchs(sys._getframe(2).f_code)):  # FSDP hands its own on
             self.session.guarded(self.session.gradient_given, args[0])
         return out
 

@@ -68,7 +68,7 @@ assert all(loss.grad_fn is None for loss in losses)
 - What a later backward needs: log-probabilities of an episode, the terms of a loss that is summed in a loop and
   back-propagated after it.
 - What is detached, or made under `no_grad`.
-- Lists that end with the iteration.
+- Lists that end with the iteration. A deque with a bound, `deque(maxlen=20)`, which the loop comes to, is a note.
 
 ## Limits
 Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is wanted.
@@ -106,10 +106,14 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
                 continue
             told.add(event.at)
             hints = {"kept": event.value.title}
-            yield Report(event.at, _message(event), _HELP, places(event.at, *calls(event.stack, ())), hints=hints)
+            severity = Severity.NOTE if event.how == "window" else None
+            where = places(event.at, *calls(event.stack, ()))
+            yield Report(event.at, _message(event), _HELP, where, severity=severity, hints=hints)
 
 
 def _message(event: Kept) -> str:
+    if event.how == "window":
+        return f"this puts {quoted(event.value)} into a deque together with its graph: so many graphs stay in memory"
     deed = _HOW.get(event.how, "keeps {}").format(quoted(event.value))
     return f"this {deed} together with its graph: memory grows with every iteration"
 
@@ -143,7 +147,7 @@ def _is_certain(event: Kept, graphs: set[int]) -> bool:
     That one part of a result carries gradient (the loss) says nothing of another (how many samples there were), nor
     of what code out of view makes of it (an accuracy).
     """
-    is_placed = event.how == "append" and event.at != event.value.at
+    is_placed = event.how in ("append", "window") and event.at != event.value.at
     pending, seen = [event.value], {id(event.value)}
     for source in pending:
         if id(source) in graphs or (is_placed and _is_trainable(source)):
