@@ -287,7 +287,8 @@ def _count(m: Machine, op: str, left: Const, right: Const, text: str) -> None:
     for counter, number in ((left, right), (right, left)):
         if counter.at is None and number.at is not None:
             down = counter.value + 1 if counts_down and number.value == 0 < counter.value else 0
-            if 1 < (down or number.value) <= MOST_COUNTED:
+            comes_round = m.state.get("resets") and 0 <= counter.value <= m.loops[-1].round + 1 < number.value
+            if comes_round or 1 < (down or number.value) <= MOST_COUNTED:
                 m.session.counted(m, down or number.value)
 
 

@@ -20,7 +20,7 @@ _DEEPEST = 8  # operations in an expression that is followed
 def estimated(m: Machine, value: Abstract | None) -> int | None:
     """What `value` comes to, by the defaults of the options that it is computed from."""
     if isinstance(value, Const):
-        return value.value if type(value.value) is int else None
+        return (value.written or value.value) if type(value.value) is int else None
     return _of(m, value.symbol, _DEEPEST) if isinstance(value, Unknown) else None
 
 

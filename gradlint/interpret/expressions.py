@@ -66,7 +66,7 @@ MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
 @handles(EVALUATE, ir.Literal)
 def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
     if type(node.value) is int and node.value in m.session.shrunk:
-        return Const(m.session.shrunk[node.value], frame.span(node))
+        return Const(m.session.shrunk[node.value], frame.span(node), node.value)
     if not is_small(node.value):
         return m.unknown(frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str")
     if node.cached is None:

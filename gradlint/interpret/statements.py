@@ -439,7 +439,7 @@ def _waits(node: ir.If) -> bool:
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
-    m.state["waits"], m.state["leaves"] = _waits(node), node.leaves
+    m.state["waits"], m.state["leaves"], m.state["resets"] = _waits(node), node.leaves, node.resets
     m.state["refused"] = node.test if node.then and isinstance(node.then[-1], ir.Raise) else None
     value = m.evaluate(node.test, frame)
     known = conditions.truth(m, value)

@@ -86,10 +86,11 @@ def is_small(*values: object) -> bool:
 
 @dataclass(eq=False, slots=True)
 class Const(Abstract):
-    """A Python constant. `at` is where it is written."""
+    """A Python constant. `at` is where it is written; `written` stands there, where it is taken for a smaller one."""
 
     value: Any
     at: Span | None = None
+    written: int | None = None
 
     def __repr__(self) -> str:
         return f"Const({self.value!r})"

@@ -81,6 +81,42 @@ def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
     return is_denied if _is_way_out(behind if goes_on else node.otherwise) else None
 
 
+def _resets(node: ir.If, behind: list[ir.Node]) -> bool:
+    """Whether a number that is asked about begins again at 0: where the answer is yes, or behind a `continue`."""
+    waits = bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
+    asked = set(_counters(node.test))
+    return any(
+        each.targets and asked & set(_counters(each.targets[0]))
+        for each in _statements(behind if waits else node.then)
+        if isinstance(each, ir.Assign) and isinstance(each.value, ir.Literal) and type(each.value.value) is int
+        if each.value.value == 0
+    )
+
+
+def _statements(block: list[ir.Node]) -> Iterator[ir.Node]:
+    for each in block:
+        yield each
+        if isinstance(each, ir.If):
+            yield from _statements([*each.then, *each.otherwise])
+
+
+def _counters(node: ir.Node) -> Iterator[str]:
+    """The names and attributes that stand in a condition, or the one that is written to."""
+    match node:
+        case ir.Name(id=name):
+            yield name
+        case ir.Attribute(target=target, name=name):
+            yield from (f"{each}.{name}" for each in _counters(target))
+        case ir.Compare(left=left, rights=rights):
+            for each in (left, *rights):
+                yield from _counters(each)
+        case ir.Boolean(values=values):
+            for each in values:
+                yield from _counters(each)
+        case ir.Unary(operand=operand):
+            yield from _counters(operand)
+
+
 def _is_way_out(block: list[ir.Node]) -> bool:
     match block:
         case [*_, ir.Jump(kind="break") | ir.Return(value=None)]:
@@ -109,6 +145,7 @@ class _Lowering:
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
                 each.leaves = _leaves(each, lowered[place + 1 :])
+                each.resets = _resets(each, lowered[place + 1 :])
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:

@@ -274,6 +274,7 @@ class If(Node):
     then: list[Node]
     otherwise: list[Node]
     leaves: bool | None = None  # by which answer, without a `not`, the loop or a function that gives nothing is left
+    resets: bool = False  # whether what it asks about counts from 0 again: `if micro == 16: …; micro = 0`
 
 
 @dataclass(eq=False, slots=True)

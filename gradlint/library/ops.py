@@ -324,7 +324,8 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         made = tensors.constant(m, name, call.node, call.frame, _fill(plain, call), dtype)
     if plain in shapes.FRESH:
         shape = call.args[0].items if call.args and isinstance(call.args[0], Sequence) else call.args
-        made.node.arguments = tensors.given(m, shape, {})
+        sizes = [Const(size.written, size.at) if isinstance(size, Const) and size.written else size for size in shape]
+        made.node.arguments = tensors.given(m, sizes, {})
     if call.constant(None, "requires_grad") is True:
         node = made.node
         node.kind, node.cut, node.requires_grad = Kind.LEAF, None, True

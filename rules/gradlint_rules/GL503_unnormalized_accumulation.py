@@ -107,7 +107,7 @@ def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
             continue
         for window, size in zip(accumulation.windows, accumulation.sizes, strict=True):
             if size > 1 and len(window.fresh) > 1 and not window.lost:
-                said = f"only when `{accumulation.gate.text}`"
+                said = f"only when {accumulation.condition}"
                 yield accumulation.account, window.update, window.fresh, said
                 break
 

@@ -110,7 +110,8 @@ def _report(left: Leftover) -> Report:
         fate = "they are lost"
     else:
         fate = "they are cleared unused"
-    message = f"no step follows the last micro-batches when `{gate.text}` does not hold at the end of the loop: {fate}"
+    fails = "does not hold" if gate.detail == "true" else "holds"
+    message = f"no step follows the last micro-batches when `{gate.text}` {fails} at the end of the loop: {fate}"
     then = [Related(left.then.at, "cleared here")] if not isinstance(left.then, Backward | End) else []
     return Report(gate.at, message, _HELP, places(gate.at, *then, to_sink(sink)))
 

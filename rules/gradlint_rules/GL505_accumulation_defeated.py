@@ -93,7 +93,7 @@ def _report(accumulation: Accumulation, clearing: Event) -> Report:
     name = accumulation.account.optimizer.name or accumulation.account.optimizer.cls or "optimizer"
     sink = accumulation.sinks[0]
     message = (
-        f"gradients are cleared on every micro-batch, but `{name}` steps only when `{accumulation.gate.text}`: "
+        f"gradients are cleared on every micro-batch, but `{name}` steps only when {accumulation.condition}: "
         f"of {backward(sink)}, only the last one counts"
     )
     return Report(clearing.at, message, _HELP, places(clearing.at, to_sink(sink), Related(step.at, "the step")))

@@ -84,8 +84,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _report(accumulation: Accumulation) -> Report:
     gate, step = accumulation.gate, accumulation.windows[0].update.step
+    holds = "holds" if gate.detail == "true" else "is false"
     message = (
-        f"`{gate.text}` holds for the first micro-batch already: the first update is made of one, the next of several"
+        f"`{gate.text}` {holds} for the first micro-batch already: the first update is made of one, the next of several"
     )
     related = Related(step.at, "steps after the first micro-batch")
     return Report(gate.at, message, _HELP, places(gate.at, related, to_sink(accumulation.sinks[0])))

@@ -29,7 +29,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """One loss, one step and the loop in which a counter decides when the step comes. `gate` is the condition."""
+    """One loss, one step and the loop in which a counter decides when the step comes.
+
+    `gate` is the condition, as it is answered in the rounds with a step.
+    """
 
     account: Account
     loop: int
@@ -41,6 +44,11 @@ class Accumulation:
     @property
     def tape(self) -> Tape:
         return self.account.tape
+
+    @property
+    def condition(self) -> str:
+        """When the step comes."""
+        return f"`{self.gate.text}`" if self.gate.detail == "true" else f"`{self.gate.text}` is false"
 
     @property
     def sizes(self) -> list[int]:
@@ -141,7 +149,7 @@ def _gate(tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped
             if number is not None:
                 sides.setdefault(key(event), {}).setdefault(number, (event, set()))[1].add(event.detail)
     found = [
-        next(iter(by_round.values()))[0]
+        next(event for number, (event, _) in by_round.items() if number in stepped)
         for by_round in sides.values()
         if _decides({number: said for number, (_, said) in by_round.items()}, rounds, stepped)
     ]
