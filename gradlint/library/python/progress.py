@@ -78,7 +78,7 @@ def leave(m: Machine, receiver: Object, call: Call) -> Abstract:
 @method(_BAR, "__len__")
 def length(m: Machine, receiver: Object, call: Call) -> Abstract:
     """The length of what the bar wraps."""
-    wrapped = receiver.state.get("sources") or [m.unknown("iterable")]
+    wrapped: list[Abstract] = receiver.state.get("sources") or [m.unknown("iterable")]
     return m.call(Lib("builtins.len"), Call("len", wrapped[:1], {}, call.node, call.frame))
 
 
