@@ -151,6 +151,17 @@ def test_a_fix_a_suppression_and_all_safe_fixes_are_offered(play: Play) -> None:
     play(scenario)
 
 
+def test_a_suppression_leaves_what_the_declared_encoding_lacks(play: Play) -> None:
+    text = '# -*- coding: latin-1 -*-\nimport torch\nprice = "9 €"; loss = torch.zeros(()); loss.backward()\n'
+
+    async def scenario(at: Editor) -> None:
+        at.open("train.py", text)
+        (suppress,) = await at.actions("train.py", EVERYWHERE)
+        assert edited(text, suppress) == text[:-1] + "  # gradlint: ignore[GL101]\n"
+
+    play(scenario)
+
+
 def test_actions_are_about_their_place_and_their_kind_and_this_version(play: Play) -> None:
     async def scenario(at: Editor) -> None:
         at.open("train.py", MENDED)
@@ -202,7 +213,17 @@ def test_a_finding_in_an_imported_file_is_shown_there_and_follows_its_text(play:
         assert (found.code, found.range.start.line) == ("GL102", 1)
         assert found.related_information
         assert {each.location.uri for each in found.related_information} == {at.uri("train.py")}
-        at.open("losses.py", "# not saved\n" + LOSSES)
+        at.open("losses.py", LOSSES)
+        assert await at.codes("losses.py") == ["GL102"]
+        assert await at.hover("losses.py", 1, 20)
+        mend, suppress = await at.actions("losses.py", EVERYWHERE)
+        assert edited(LOSSES, mend) == LOSSES.replace(".detach()", "")
+        at.change("losses.py", edited(LOSSES, suppress))
+        await at.until(lambda: at.lines("losses.py") == [])
+        assert await at.actions("losses.py", EVERYWHERE) == []
+        at.change("losses.py", LOSSES)
+        at.save("losses.py")
+        await at.until(lambda: at.lines("losses.py") == [1])
         at.change("losses.py", "# not saved\n" + LOSSES)
         await at.until(lambda: at.lines("losses.py") == [2])
         at.change("losses.py", LOSSES.replace(".detach()", ""))
@@ -215,6 +236,22 @@ def test_a_finding_in_an_imported_file_is_shown_there_and_follows_its_text(play:
         await at.until(lambda: at.lines("losses.py") == [])
 
     play(scenario)
+
+
+def test_a_file_in_a_folder_that_was_opened_by_a_link_is_shown_there(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "losses.py").write_text(LOSSES)
+    (tmp_path / "home").symlink_to(tmp_path / "disk")
+
+    async def scenario() -> None:
+        async with editor(tmp_path / "home", capabilities=MODERN) as at:
+            at.open("train.py", TRAIN)
+            assert await at.codes("losses.py") == ["GL102"]
+            at.open("losses.py", LOSSES)
+            assert await at.hover("losses.py", 1, 20)
+            assert [uri for uri, shown in at.shown.items() if shown.diagnostics] == [at.uri("losses.py")]
+
+    asyncio.run(scenario())
 
 
 def test_the_settings_of_the_project_and_those_of_the_editor_hold(play: Play, tmp_path: pathlib.Path) -> None:

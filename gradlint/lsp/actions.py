@@ -54,7 +54,11 @@ class Menu:
         for finding in here:
             if place := suppressed(text, finding):
                 number, line = place
-                edits = [types.TextEdit(self.client.line(self.path, number), line)]
+                before = self.client.lines(self.path)[number - 1]
+                kept = next(
+                    (n for n, (one, other) in enumerate(zip(before, line, strict=False)) if one != other), len(before)
+                )
+                edits = [types.TextEdit(self.client.rest_of_line(self.path, number, kept + 1), line[kept:])]
                 yield self._action(f"{finding.code}: Suppress it on this line", edits, [finding])
 
     def _all_safe_fixes(self, found: Sequence[Finding], files: Files) -> Iterator[types.CodeAction]:

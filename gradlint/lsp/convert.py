@@ -43,9 +43,9 @@ class Client:
         """The file and the stretch that a span is."""
         return types.Location(self.uri(at.path), self.range(at))
 
-    def line(self, path: str, number: int) -> types.Range:
-        """The whole of a line, without its end."""
-        return self.range(Span(path, number, 1, number, len(self.lines(path)[number - 1]) + 1))
+    def rest_of_line(self, path: str, number: int, column: int) -> types.Range:
+        """A line from a column on, without its end."""
+        return self.range(Span(path, number, column, number, len(self.lines(path)[number - 1]) + 1))
 
     def text_edits(self, edits: Iterable[Edit]) -> list[types.TextEdit]:
         """The edits of a fix; one that several fixes share is made once."""

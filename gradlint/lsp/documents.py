@@ -55,13 +55,15 @@ def examine(path: str, version: int | None, texts: Mapping[str, str], outweigh: 
     """Check the document at `path`; `texts` holds what stands in the editor, by path."""
     settings_for = config.settings_finder(outweigh)
     files = discover([pathlib.Path(path)], settings_for).files
-    given = {pathlib.Path(each): _encoded(text) for each, text in texts.items()}
+    given = {pathlib.Path(each): encoded(text) for each, text in texts.items()}
     checked = checker.check(files, settings_for, given=given)
     settings = settings_for(pathlib.Path(path).absolute().parent)
-    return View(version, checked.outcome(settings).findings, checked)
+    # What a comment suppresses may be found from a file that is not open: whether it is unused, `gradlint check` knows.
+    found = [each for each in checked.outcome(settings).findings if each.code != checker.UNUSED_SUPPRESSION]
+    return View(version, tuple(found), checked)
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     """The text as a file would hold it: in the encoding that its first lines declare."""
     content = text.encode("utf-8", "replace")
     try:

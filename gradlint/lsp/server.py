@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import pathlib
 import threading
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from lsprotocol import types
 from pygls import uris
@@ -24,7 +26,7 @@ from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu
 from gradlint.lsp.convert import Client, meet
-from gradlint.lsp.documents import Override, View, examine, name, override
+from gradlint.lsp.documents import Override, View, encoded, examine, name, override
 from gradlint.rule import rules
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
@@ -54,12 +56,12 @@ class Server(LanguageServer):
             self.check(document.uri, 0.0)
 
     def changed(self, uri: str) -> None:
-        """A document has a new text: it is checked, and so are those in whose checks something was found in it."""
-        if uri not in self.names:
-            return  # no Python file, or none on disk: Markdown, `git:`, a cell of a notebook
-        for each in self.names:
-            if each == uri or (each in self.views and self.views[each].speaks_of(self.names[uri])):
-                self.check(each, DEBOUNCE)
+        """A document has a new text: it is checked, and so are those in whose checks something was found in it.
+
+        Nothing is said of what is no Python file, or none on disk: Markdown, `git:`, a cell of a notebook.
+        """
+        for each in self._about(uri):
+            self.check(each, DEBOUNCE)
 
     def check_all(self, first: str = "") -> None:
         """Check all open documents, `first` before the others."""
@@ -108,11 +110,28 @@ class Server(LanguageServer):
         self.publish(uri)
 
     async def settled(self, uri: str) -> View | None:
-        """What was found in the text that the document has now; None where it could not be checked."""
-        while (task := self.pending.get(uri)) is not None and not task.done():
-            await asyncio.wait([task])
-        view = self.views.get(uri)
-        return view if view and view.version == self._version(uri) else None
+        """What was found in the text that the document has now, by its own check and by those of others; None where it
+        could not be checked.
+        """
+        while tasks := [self.pending[each] for each in self._about(uri) if not self.pending[each].done()]:
+            await asyncio.wait(tasks)
+        if uri not in self.names:
+            return None
+        content = encoded(self.workspace.get_text_document(uri).source)
+        views = [self.views[each] for each in self._about(uri) if each in self.views]
+        views = [view for view in views if view.checked.texts.content(self.names[uri]) == content]
+        findings = dict.fromkeys(finding for view in views for finding in view.findings)
+        return replace(views[0], version=self._version(uri), findings=tuple(findings)) if views else None
+
+    def _about(self, uri: str) -> Sequence[str]:
+        """The documents whose checks say something of the document `uri`: itself before the others."""
+        path = self.names.get(uri)
+        if path is None:
+            return ()
+        about = [
+            each for each in self.names if each == uri or (each in self.views and self.views[each].speaks_of(path))
+        ]
+        return sorted(about, key=lambda each: each != uri)
 
     def _version(self, uri: str) -> int | None:
         return self.workspace.get_text_document(uri).version if uri in self.names else None
@@ -152,9 +171,16 @@ class Server(LanguageServer):
         )
 
     def uri(self, path: str) -> str:
-        """What the client calls the file at `path`."""
-        opened = next((uri for uri, known in self.names.items() if known == path), None)
-        return opened or str(uris.from_fs_path(os.path.abspath(path)))
+        """What the client calls the file at `path`: it may have opened a folder by a link, which a path never holds."""
+        if opened := next((uri for uri, known in self.names.items() if known == path), None):
+            return opened
+        file = pathlib.Path(os.path.abspath(path))
+        folders = [uris.to_fs_path(folder.uri) for folder in self.workspace.folders.values()]
+        for folder in filter(None, (*folders, self.workspace.root_path)):
+            if file.is_relative_to(linked := pathlib.Path(folder).resolve()):
+                file = folder / file.relative_to(linked)
+                break
+        return str(uris.from_fs_path(str(file)))
 
 
 def _thread() -> ThreadPoolExecutor:
