@@ -59,6 +59,8 @@ def known_truth(value: Abstract) -> bool | None:
             return bool(value.node.number)
         case Function() | Bound() | Builtin() | Class() | Lib() | Package():
             return True
+        case Instance(state={"items": Sequence() | Mapping() as contents}):
+            return known_truth(contents)
         case Instance():
             return None if value.cls.has_unknown_base else True
         case Object():

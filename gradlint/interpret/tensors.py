@@ -162,7 +162,8 @@ def _inside(item: Abstract) -> list[Abstract]:
     if isinstance(item, Object) and "loc" in item.state:
         return [part for part in item.state.values() if isinstance(part, Abstract)]
     if isinstance(item, Instance) and item.module is None:
-        return list(item.attrs.values())
+        contents = item.state.get("items")
+        return [*item.attrs.values(), *(_inside(contents) if isinstance(contents, Abstract) else ())]
     return []
 
 

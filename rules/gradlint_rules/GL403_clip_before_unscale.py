@@ -54,7 +54,8 @@ assert (model.weight - before).norm() > 1e-2
 - Gradients of an optimizer that was unscaled, however the clip names its parameters.
 
 ## Limits
-A clip written by hand is seen where it calls `clamp_` on a gradient. Sums of squares of gradients are not followed.
+A clip written by hand is seen where it calls `clamp_` on a gradient, or multiplies one by a number over a norm of
+gradients that are tensors still. What goes through Python numbers or `p.grad.data` is not followed.
 """
 
 from __future__ import annotations

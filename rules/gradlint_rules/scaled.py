@@ -19,6 +19,7 @@ from gradlint.tape import (
     ScalerUpdate,
     Tape,
     Unscale,
+    Value,
     ZeroGrad,
 )  # fmt: skip
 from gradlint_rules.held import identities, optimizes, overlap, reached
@@ -26,6 +27,9 @@ from gradlint_rules.words import bare
 
 SCALE_READ = "scale-read"
 _CLAMPS = ("clamp", "clamp_min", "clamp_max", "clip")
+_PRODUCTS = ("mul", "multiply")
+_QUOTIENTS = ("div", "divide", "true_divide")
+_SIZES = ("abs", "add", "amax", "clamp", "max", "mean", "norm", "pow", "sqrt", "square", "stack", "sum", "vector_norm")
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +82,7 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
                 if any(each == (event.scaler, optimizer) for each in stepped):
                     return
                 _unscale(alive, event.scaler, optimizer)
-            case InPlace(before=gradient) if _is_clamped(event):
+            case InPlace(before=gradient) if _is_clipped(event):
                 yield from _met(tape, event, alive, identities([gradient]))
             case Clip():
                 yield from _met(tape, event, alive, identities(event.parameters))
@@ -107,9 +111,39 @@ def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -
             gradients.unscaled.append(optimizer)
 
 
-def _is_clamped(event: InPlace) -> bool:
-    """`p.grad.clamp_(-1, 1)`: a clip by hand, of the gradient of the parameter that its value speaks of."""
-    return "gradient" in event.before.flags and bare(event.write.op) in _CLAMPS
+def _is_clipped(event: InPlace) -> bool:
+    """`p.grad.clamp_(-1, 1)`, `p.grad.mul_(bound / norm)`: a clip by hand, of the gradient of the parameter that its
+    value speaks of."""
+    if "gradient" not in event.before.flags:
+        return False
+    op, factors = bare(event.write.op), event.after.inputs[1:]
+    if op in _PRODUCTS:
+        return any(_is_bound(factor) for factor in factors)
+    return op in _CLAMPS or (op in _QUOTIENTS and any(map(_is_size, factors)))
+
+
+def _is_bound(factor: Value) -> bool:
+    """Whether it is a number by the size of gradients, clamped or not."""
+    quotients = (value for value in _since_gradients(factor) if bare(value.op) in _QUOTIENTS and len(value.inputs) == 1)
+    return any(value.argument(0) is not value.inputs[0] and _is_size(value.inputs[0]) for value in quotients)
+
+
+def _is_size(value: Value) -> bool:
+    """Whether it grows with the gradients that it is computed from: `a.norm()`, and not `a @ b / (b @ b)`."""
+    steps = list(_since_gradients(value))
+    measured = [step for step in steps if "gradient" in step.flags]
+    return bool(measured) and all(step in measured or bare(step.op) in _SIZES for step in steps)
+
+
+def _since_gradients(value: Value) -> Iterator[Value]:
+    """A value and what it is computed from, as far as the gradients."""
+    seen, pending = {id(value)}, [value]
+    for current in pending:
+        yield current
+        for source in () if "gradient" in current.flags else current.inputs:
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
 
 
 def _met(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Mapping, Sequence, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Unknown
 from gradlint.library.python.lazies import listed
 from gradlint.library.python.results import functions, last, place, text
 
@@ -48,6 +48,8 @@ def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
     """`into.update(source)`: of a mapping, or of pairs."""
     from gradlint.interpret.expressions import hashable
 
+    contents = source.state.get("items") if isinstance(source, Instance | Object) else None
+    source = contents if isinstance(contents, Mapping) else source
     if isinstance(source, Mapping):
         into.items.update(source.items)
         into.open, into.symbol = into.open or source.open, into.symbol or source.symbol

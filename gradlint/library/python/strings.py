@@ -64,13 +64,21 @@ def _computed(name: str, receiver: Abstract, call: Call) -> Any:
     known = plain([receiver, *_flat(call.args)])
     if known is None or call.kwargs or call.open or not all(isinstance(value, _SIMPLE) for value in known):
         return None
-    args = [[item.value for item in arg.items] if isinstance(arg, Sequence) else arg.value for arg in call.args]  # type: ignore[attr-defined]
+    args = [_plain(arg) for arg in call.args]
     if not _is_bounded(name, known):
         return None
     try:
         return getattr(known[0], name)(*args)
     except (TypeError, ValueError, LookupError, AttributeError):
         return None
+
+
+def _plain(arg: Abstract) -> Any:
+    """A constant, or a list or tuple of such: `startswith` takes no list."""
+    if isinstance(arg, Sequence):
+        items = [item.value for item in arg.items if isinstance(item, Const)]
+        return tuple(items) if arg.kind == "tuple" else items
+    return arg.value if isinstance(arg, Const) else None
 
 
 def _is_bounded(name: str, values: list[Any]) -> bool:

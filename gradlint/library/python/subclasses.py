@@ -1,0 +1,74 @@
+"""Objects of the program's own kinds of dict and list: what they contain lies in `state`, as with a `ModuleList`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.iteration import iterates
+from gradlint.interpret.machine import Visit
+from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, method
+from gradlint.interpret.values import NONE, Abstract, Call, Instance, Mapping, Sequence
+from gradlint.library.python import containers, mappings, sequences  # noqa: F401  (what they register is taken over)
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_KINDS = {"builtins.dict": "dict", "collections.OrderedDict": "dict", "builtins.list": "list"}
+
+
+def _contents(made: Instance, kind: str) -> Sequence | Mapping:
+    """What an object contains; anything, where the `__init__` of the dict or list never ran."""
+    if "items" not in made.state:
+        made.state["items"] = Mapping({}, open=True) if kind == "dict" else Sequence("list", [], open=True)
+    return made.state["items"]  # type: ignore[no-any-return]
+
+
+def _taken_over(kind: str, handler: MethodHandler) -> MethodHandler:
+    return lambda m, made, call: handler(m, _contents(made, kind), call)
+
+
+def _inherit(base: str, kind: str) -> None:
+    for owner, name in [*METHODS]:
+        if owner == kind:
+            method(base, name)(_taken_over(kind, METHODS[owner, name]))
+
+    @method(base, "__init__")
+    def initialise(m: Machine, made: Instance, call: Call) -> Abstract:
+        """What the object is made with; of one that is entered, other methods have put in more."""
+        given = Call(base, call.args, call.kwargs, call.node, call.frame, call.open)
+        contents = FUNCTIONS[base](m, given)
+        assert isinstance(contents, Sequence | Mapping)
+        contents.open = contents.open or m.oracle.prepares
+        made.state["items"] = contents
+        return NONE
+
+    @method(base, "__getitem__")
+    def get_item(m: Machine, made: Instance, call: Call) -> Abstract:
+        """`made[key]`."""
+        from gradlint.interpret.expressions import hashable, item
+
+        contents, absent = _contents(made, kind), m.session.member_of(made.cls, "__missing__")
+        if absent is not None and isinstance(contents, Mapping) and hashable(call.args[0]) not in contents.items:
+            return m.invoke(absent, [made, call.args[0]], call)
+        return item(m, contents, call.args[0], call.node, call.frame)
+
+    @method(base, "__setitem__")
+    def set_item(m: Machine, made: Instance, call: Call) -> Abstract:
+        """`made[key] = value`."""
+        from gradlint.interpret.statements import set_item as put
+
+        put(m, _contents(made, kind), call.args[0], call.args[1], call.node, call.frame)
+        return NONE
+
+    @method(base, "__delitem__")
+    def delete_item(m: Machine, made: Instance, call: Call) -> Abstract:
+        """`del made[key]`."""
+        return m.call(m.attribute(_contents(made, kind), "pop", call), call)
+
+    @iterates(base)
+    def over(m: Machine, made: Instance, visit: Visit, call: Call) -> None:
+        m.iterate(_contents(made, kind), visit, call)
+
+
+for _base, _kind in _KINDS.items():
+    _inherit(_base, _kind)
