@@ -74,6 +74,7 @@ from gradlint.tape import (
 )
 from gradlint_rules.accounts import Account, accounts, idle, is_gradient, key
 from gradlint_rules.computed import foreign, losses, used
+from gradlint_rules.held import identities, share
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, places
@@ -104,6 +105,8 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         optimizer = account.optimizer
         if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or _called(optimizer) in stepped:
             continue
+        if any(share(identities(step.optimizer.parameters), identities(optimizer.parameters)) for step in steps):
+            continue  # another optimizer was made in its place
         for sink, clearing in _idle(account):
             if sink.at not in told:
                 told.add(sink.at)
