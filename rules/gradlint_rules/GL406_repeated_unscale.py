@@ -79,11 +79,14 @@ _HELP = "Unscale each optimizer once, right before the step; clip all of its par
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every `unscale_` of what an earlier one has unscaled, or a step in the same round."""
     told: set[Span] = set()
-    for tape in paths:
-        for first, again in _repeated(tape):
-            if again.at not in told:
-                told.add(again.at)
-                yield _report(first, again)
+    found = [each for tape in paths for each in _repeated(tape)]
+    repeated = {id(again) for _, again in found}
+    unscaled = (event for tape in paths for event in tape.events if isinstance(event, Unscale))
+    alone = {event.at for event in unscaled if id(event) not in repeated}
+    for first, again in found:
+        if again.at not in told:
+            told.add(again.at)
+            yield _report(first, again, is_alone=again.at in alone and first.at != again.at)
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
@@ -107,12 +110,12 @@ def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
                     done[key] = event
 
 
-def _report(first: Event, again: Unscale) -> Report:
+def _report(first: Event, again: Unscale, *, is_alone: bool) -> Report:
     deed = "unscaled" if isinstance(first, Unscale) else "stepped"
     where = "in the round before" if first.at == again.at else f"on line {first.at.line}"
     message = f"`{again.text}` raises: the optimizer was {deed} {where}, and no update of the scaler came in between"
     related = places(again.at, *calls(again.stack, first.stack), Related(first.at, f"{deed} here"))
-    return Report(again.at, message, _HELP, related)
+    return Report(again.at, message, _HELP, related, hints={"alone": "yes"} if is_alone else {})
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -6,7 +6,7 @@ import ast
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import calls_of, loop_around, nested, receiver, together, whole_call
+from gradlint_rules.order import called_name, calls_of, loop_around, nested, receiver, together, whole_call
 
 
 def scaler_around(node: ast.AST, source: FixSource) -> str:
@@ -89,6 +89,8 @@ def updated(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The second `unscale_` taken out; one that comes too late or in every round moved before the step or the loop."""
+    if finding.hints.get("alone"):
+        raise NoFixError("in other rounds, nothing else unscales")
     again = source.statement(finding.at)
     text = source.text(again)
     earlier = [
@@ -110,6 +112,9 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         step = source.statement_on(place.line) if place.path == finding.at.path else None
         if step is not None and source.scope(step) is source.scope(again):
             return source.move_before([again], step)
+    skipped = _skips(again, call, source)
+    if skipped:
+        return tuple(source.before(each, f"{receiver(call, source)}.update()") for each in skipped)
     gate = _gate(again, source)
     if gate is not None:
         block = source.block(again)
@@ -131,6 +136,20 @@ def _meant(again: ast.stmt, call: ast.Call | None, source: FixSource) -> tuple[E
     stepped = [source.text(step.args[0]) for step in behind if receiver(step, source) == scaler]
     unscaled = {source.text(other.args[0]) for other in calls_of(scope, "unscale_") if other.args}
     return (source.replace(call.args[0], stepped[0]),) if stepped and stepped[0] not in unscaled else ()
+
+
+def _skips(again: ast.stmt, call: ast.Call, source: FixSource) -> list[ast.stmt]:
+    """What ends a round between an unscaling and the step in the same block: `if norm < low: continue`."""
+    behind = source.block(again)[source.block(again).index(again) + 1 :]
+    steps = [whole_call(other) for other in behind]
+    step = next((place for place, each in enumerate(steps) if each is not None and _is_step(each, call, source)), 0)
+    nodes = (node for other in behind[:step] if isinstance(other, ast.If) for node in ast.walk(other))
+    return [node for node in nodes if isinstance(node, ast.Continue)]
+
+
+def _is_step(call: ast.Call, unscaling: ast.Call, source: FixSource) -> bool:
+    is_scalers = called_name(call) == "step" and receiver(call, source) == receiver(unscaling, source)
+    return is_scalers and [source.text(each) for each in call.args[:1]] == [source.text(unscaling.args[0])]
 
 
 def _gate(statement: ast.stmt, source: FixSource) -> ast.If | None:
