@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import pathlib
+import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 
 from gradlint import baseline, suppress
@@ -19,7 +21,7 @@ from gradlint.interpret.gaps import Gap
 from gradlint.report import Outcome
 from gradlint.rule import Report, rules
 from gradlint.source import document
-from gradlint.source.files import SettingsFor
+from gradlint.source.files import SettingsFor, discover
 from gradlint.source.parse import SyntaxFault, decode, split_lines
 from gradlint.source.places import Program
 from gradlint.source.screen import screen
@@ -222,7 +224,22 @@ def _unsuppressed(
         itertools.chain.from_iterable(_of_file(path, found, texts, settings) for path, found in by_file.items())
     )
     # A file that is only imported is not wholly entered: that a comment in it suppresses nothing is not known.
-    return [finding for finding in left if finding.code != UNUSED_SUPPRESSION or finding.at.path in checked]
+    unused = {finding.at.path for finding in left if finding.code == UNUSED_SUPPRESSION}
+    known = {path for path in unused & checked if not _is_named_elsewhere(path, checked, settings)}
+    return [finding for finding in left if finding.code != UNUSED_SUPPRESSION or finding.at.path in known]
+
+
+def _is_named_elsewhere(path: str, checked: AbstractSet[str], settings: _Settings) -> bool:
+    """Whether a file that is not checked names this one's module: it can bring about what a comment suppresses."""
+    file = pathlib.Path(os.path.abspath(document.file_of(path)))
+    top = file.parent
+    while (top / "__init__.py").exists():
+        top = top.parent
+    module = re.compile(rb"\b%s\b" % re.escape((file.parent.name if file.stem == "__init__" else file.stem).encode()))
+    seen = {os.path.abspath(document.file_of(each)) for each in checked}
+    others = (each for each in discover([top], settings.by_folder).files if os.path.abspath(each) not in seen)
+    contents = (_content(str(each)) for each in others)
+    return any(isinstance(content, bytes) and module.search(content) is not None for content in contents)
 
 
 def _of_file(path: str, findings: list[Finding], texts: Texts, settings: _Settings) -> list[Finding]:

@@ -102,6 +102,26 @@ def test_suppressions_are_heard(folder: pathlib.Path, run: Run) -> None:
     assert "warning[GL002]" in run("check").out
 
 
+def test_what_is_found_from_a_file_that_is_not_checked_is_not_called_unused(folder: pathlib.Path, run: Run) -> None:
+    package = folder / "net"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "losses.py").write_text(
+        "def far(x, y):\n    return (x.detach() - y).mean()  # gradlint: ignore[GL102] why\n"
+    )
+    script = (
+        "import torch\nfrom net.losses import far\nm = torch.nn.Linear(2, 1)\nfar(m(torch.ones(2)), 1).backward()\n"
+    )
+    (folder / "train.py").write_text(script)
+    assert run("check").code == 0
+    assert run("check", "net/losses.py").code == 0
+    (folder / "train.py").write_text(script.replace("net.losses", "net.others"))
+    assert "warning[GL002]" in run("check", "net/losses.py").out
+    (folder / "train.py").write_text(script)
+    (package / "losses.py").write_text("def far(x, y):\n    return (x - y).mean()  # gradlint: ignore[GL102] why\n")
+    assert "warning[GL002]" in run("check").out
+
+
 def test_rules_can_be_chosen(folder: pathlib.Path, run: Run) -> None:
     (folder / "a.py").write_text("x = 1  # gradlint: ignore[GL001] # noqa: GL998\n")
     assert [each["code"] for each in json.loads(run("check", "--output-format", "json").out)] == ["GL002", "GL003"]

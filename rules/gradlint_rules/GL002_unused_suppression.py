@@ -17,6 +17,9 @@ loss = criterion(model(x), y)
 
 ## What it does not report
 Codes of rules that are switched off, codes of other tools, and a bare `# noqa`.
+
+Nor does it speak of a file whose module is named in another one of the project that is not checked along with it, as
+happens where a commit changes one file: what the comment suppresses may come from there.
 """
 
 from __future__ import annotations
