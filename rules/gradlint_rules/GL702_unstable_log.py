@@ -50,6 +50,7 @@ assert model.weight.isfinite().all()
 ## What it does not report
 - Logarithms of what was made safe: `log(p + eps)`, `log(p.clamp(min=eps))`.
 - Probabilities through which no gradient flows, and those that are averaged or multiplied before the logarithm.
+- The probability of what was drawn by it (`multinomial`, `Categorical(p).sample()`): what has none is never drawn.
 
 ## Limits
 Probabilities that come from code outside of the project are not known to be any.
@@ -61,11 +62,11 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape, Value
+from gradlint.tape import Tape, Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded
 from gradlint_rules.met import met
-from gradlint_rules.numbers import origin
+from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import taught
@@ -78,6 +79,7 @@ _STABLE = {
     ("sigmoid", False): "`F.logsigmoid(x)`",
     ("sigmoid", True): "`F.logsigmoid(-x)`",
 }
+_DRAWS = {"multinomial", "sample"}
 _BOUNDED = {"clamp", "clip", "hardtanh", "tanh", "Tanh", "Hardtanh"}
 
 
@@ -114,9 +116,19 @@ def _probability(log: Value) -> tuple[Value, bool] | None:
     probability = source if inner is None else origin(inner)
     if not _kind(probability) or not probability.requires_grad or not probability.inputs:
         return None
-    if bare(origin(probability.inputs[0]).op) in _BOUNDED:
+    if bare(origin(probability.inputs[0]).op) in _BOUNDED or (inner is None and _is_drawn(log.inputs[0], probability)):
         return None
     return probability, inner is not None
+
+
+def _is_drawn(selected: Value, probability: Value) -> bool:
+    """Whether what is selected of a probability was drawn by it: what has none is never drawn."""
+    for value in unchanged(selected):
+        for index in value.inputs[1:]:
+            draws = (source for source in ancestors(index) if bare(source.op) in _DRAWS)
+            if any(source is probability for draw in draws for source in ancestors(draw)):
+                return True
+    return False
 
 
 def _kind(value: Value) -> str:
