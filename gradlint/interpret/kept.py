@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
 
 MAX_DEPTH = 6  # how deep containers and objects are searched
-_LONG = 1000  # rounds that a loop is taken to have where its length is not written down
+_LONG = 1000  # rounds that a loop is taken to have
 
 
 def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
@@ -135,13 +135,13 @@ def _search_container(
                 last = node
     if last is not None and len(rounds) >= loop.round:
         at = m.appended.get(id(container), last.at)
-        holders.setdefault(id(container), (last, at, "window" if _forgets(loop, container) else "append"))
+        holders.setdefault(id(container), (last, at, "window" if _forgets(container) else "append"))
 
 
-def _forgets(loop: Loop, container: Sequence | Mapping) -> bool:
-    """Whether a deque has a bound that the loop comes to: from then on it holds no more than before."""
+def _forgets(container: Sequence | Mapping) -> bool:
+    """Whether a deque has a bound that a long run comes to: from then on it holds no more than before."""
     most = container.most if isinstance(container, Sequence) else None
-    return most is not None and most < (_LONG if loop.length is None else loop.length)
+    return most is not None and most < _LONG
 
 
 def _nodes(m: Machine, item: Abstract, depth: int = 0) -> list[Value]:

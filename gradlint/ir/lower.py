@@ -81,10 +81,12 @@ def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
     return is_denied if _is_way_out(behind if goes_on else node.otherwise) else None
 
 
-def _resets(node: ir.If, behind: list[ir.Node]) -> bool:
+def _resets(node: ir.If, before: list[ir.Node], behind: list[ir.Node]) -> bool:
     """Whether a number that is asked about begins again at 0: where the answer is yes, or behind a `continue`."""
     waits = bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
     asked = set(_counters(node.test))
+    if before and isinstance(before[-1], ir.Assign) and patterns.SUBJECT in asked:
+        asked |= set(_counters(before[-1].value))
     return any(
         each.targets and asked & set(_counters(each.targets[0]))
         for each in _statements(behind if waits else node.then)
@@ -145,7 +147,7 @@ class _Lowering:
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
                 each.leaves = _leaves(each, lowered[place + 1 :])
-                each.resets = _resets(each, lowered[place + 1 :])
+                each.resets = _resets(each, lowered[:place], lowered[place + 1 :])
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:

@@ -68,7 +68,7 @@ assert all(loss.grad_fn is None for loss in losses)
 - What a later backward needs: log-probabilities of an episode, the terms of a loss that is summed in a loop and
   back-propagated after it.
 - What is detached, or made under `no_grad`.
-- Lists that end with the iteration. A deque with a bound, `deque(maxlen=20)`, which the loop comes to, is a note.
+- Lists that end with the iteration. A deque with a bound below 1000, `deque(maxlen=20)`, is a note.
 
 ## Limits
 Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is wanted.
