@@ -25,6 +25,12 @@ model.requires_grad_(False)
 for x in torch.randn(3, 2, 4):
     F.mse_loss(model(x), x).backward()
 """
+DEFAULTS = """
+def train(loader, rate=None):
+    for x in loader:
+        loss = (net(x) * ({})).mean().detach()
+        loss.backward()
+"""
 ENGINES = """
 engine = unseen.Engine()
 {}
@@ -129,6 +135,8 @@ for x in torch.randn(3, 2, 4):
         (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
         (SCALED, "* 1", "GL503"),
         (SCALED, "/ 4", ""),
+        (DEFAULTS, "rate / 2", "GL102"),
+        (DEFAULTS, "None / 2", ""),
         (METERS, "loss", "GL508"),
         (METERS, "loss * 2", "GL508"),
         (METERS, "unseen.accuracy(y, x)", ""),

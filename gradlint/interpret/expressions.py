@@ -151,6 +151,8 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
         text = _filled(left.value, right)
         return m.unknown(frame.text(node), data=True, type="str") if text is None else Const(text)
     if isinstance(left, Const) and isinstance(right, Const):
+        if left.value is None or right.value is None:
+            return _with_none(m, left if left.value is None else right, node, frame)
         return _constants(op, left.value, right.value, m, node, frame)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return arithmetic(m, op, left, right, node, frame)
@@ -200,6 +202,13 @@ def _filled(template: str | bytes, values: Abstract) -> str | None:
         return None
 
 
+def _with_none(m: Machine, none: Const, node: ir.Node, frame: Frame) -> Abstract:
+    """Arithmetic with None raises; where that is a default of the function that is entered, callers give a number."""
+    if any(none is default for default in m.state.get("defaults", ())):
+        return m.unknown(frame.text(node), data=True, type="number")
+    raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
+
+
 def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame: Frame) -> Abstract:
     kind = "str" if isinstance(left, str) else "number"
     if (isinstance(left, str | bytes) and op == "*") or not is_small(left, right):
@@ -210,8 +219,6 @@ def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame:
         return m.unknown(frame.text(node), data=True, type=kind)
     if op == "%" and type(left) is int and type(right) is int:
         m.session.counted(m, right)
-    if left is None or right is None:
-        raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
     try:
         return Const(_PYTHON[op](left, right))
     except (TypeError, ValueError, ArithmeticError):

@@ -20,6 +20,7 @@ from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, te
 from gradlint.interpret.statements import BATCHES, ROUNDS
 from gradlint.interpret.values import (
     Abstract,
+    Bound,
     Call,
     Class,
     Const,
@@ -396,11 +397,18 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)
+            _note_defaults(m, value.function if isinstance(value, Bound) else value)
             _hook(m, instance, name, value, call)
             return
+    _note_defaults(m, value)
     if isinstance(value, Function | Abstract):
         result = m.call(value, call)
         _drain(m, result, call)
+
+
+def _note_defaults(m: Machine, entered: Abstract | None) -> None:
+    if isinstance(entered, Function):
+        m.state["defaults"] = tuple(entered.defaults.values())
 
 
 def _object(m: Machine, cls: Class, call: Call) -> Instance:
