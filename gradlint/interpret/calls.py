@@ -83,6 +83,7 @@ def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abst
             args = []
         elif parameter.kind == "kwargs":
             bound[parameter.name] = Mapping(dict(kwargs), call.open)
+            _note_source(m, bound[parameter.name], call)
             kwargs = {}
         elif parameter.kind == "positional" and args:
             bound[parameter.name] = args.pop(0)
@@ -92,14 +93,20 @@ def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abst
             bound[parameter.name] = function.defaults[parameter.name]
         else:
             bound[parameter.name] = m.session.parameter(m, function, parameter)
+            _note_source(m, bound[parameter.name], call)
     return bound
+
+
+def _note_source(m: Machine, given: Abstract, call: Call) -> None:
+    """Writes down that something unknown, or more of a dict, comes out of what a call hands on by `**`."""
+    if call.rest is not None:
+        m.state.setdefault("copied from", {})[m.symbol(given)] = m.symbol(call.rest)
 
 
 @handles(CALL, Bound)
 def call_bound(m: Machine, bound: Bound, call: Call) -> Abstract:
-    return m.call(
-        bound.function, Call(call.name, [bound.receiver, *call.args], call.kwargs, call.node, call.frame, call.open)
-    )
+    args = [bound.receiver, *call.args]
+    return m.call(bound.function, Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest))
 
 
 @handles(CALL, Builtin)
@@ -275,7 +282,7 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
     forward = m.session.member_of(instance.cls, "forward") or instance.attrs.get("forward")
     if forward is not None:
         args = call.args if "forward" in instance.attrs else [instance, *call.args]
-        result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open))
+        result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest))
         if instance.module is not None:
             made = tensors.sources(m, [result], call.node, call.frame)
             at = call.frame.span(call.node)

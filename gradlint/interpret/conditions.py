@@ -360,14 +360,17 @@ def _is_of_a_batch(m: Machine, symbol: Symbol) -> bool:
     """Whether it is a batch of a training loop, an item of one, or of a dict that is made of one item by item: nothing
     that collates samples makes it None."""
     part, is_copied = symbol, False
-    while part.source is not None or part in m.state.get("copied from", ()):
-        if part.source is None:  # {k: v.to(device) for k, v in batch.items()}
-            part, is_copied = m.state["copied from"][part], True
+    copied = dict(m.state.get("copied from", {}))
+    while part.source is not None or part in copied:
+        if part.source is None:  # {k: v.to(device) for k, v in batch.items()}, model(**batch)
+            part, is_copied = copied.pop(part), True
             continue
         how = part.key[0] if isinstance(part.key, tuple) else ""
-        if how == "batch" or (how == "item" and part.source in m.session.loaders):
+        if how == "batch" or (how == "item" and m.session.gives_batches(m, part.source)):
             return True
-        if how != "item" and not is_copied:
+        if how == "item":
+            m.state.setdefault("asked for none", set()).add(part.source)
+        elif not is_copied:
             return False
         part = part.source
     return False

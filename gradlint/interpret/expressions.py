@@ -107,17 +107,18 @@ def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
     function = m.evaluate(node.function, frame)
     args, is_open = _arguments(m, node.args, frame)
     kwargs: dict[str, Abstract] = {}
+    rest: Abstract | None = None
     for key, value_node in node.kwargs:
         value = m.evaluate(value_node, frame)
         if key is not None:
             kwargs[key] = value
         elif isinstance(value, Mapping):
             kwargs.update({str(k): v for k, v in value.items.items()})
-            is_open = is_open or value.open
+            rest = value if value.open else rest
         else:
-            is_open = True
+            rest = value
     text = frame.text(node.function)
-    return m.call(function, Call(text, args, kwargs, node, frame, is_open))
+    return m.call(function, Call(text, args, kwargs, node, frame, is_open or rest is not None, rest=rest))
 
 
 def _arguments(m: Machine, nodes: list[ir.Node], frame: Frame) -> tuple[list[Abstract], bool]:

@@ -241,6 +241,9 @@ def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None
 
     number = m.loops[-1].number if m.loops else 0
     m.session.runs_over(m, unknown.symbol)
+    around = next((loop for loop in reversed(m.loops) if loop.over), None)
+    if around is not None and call.name == "builtins.next":
+        around.drawn.add(unknown.symbol)
     estimates.runs_to(m, unknown.symbol, len(rounds(m)), call)
     for round_ in rounds(m):
         item = derived(m, unknown, "item", (number, round_), call.node, call.frame)

@@ -128,6 +128,7 @@ class Loop:
     node: ir.Node | None = None
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
+    drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
     is_single: bool = False  # it runs over one item: its rounds are none
     drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
 
@@ -135,6 +136,11 @@ class Loop:
     def goes_on(self) -> bool:
         """Whether another round is run; one that drains an iterator goes round once more, to find it exhausted."""
         return self.round < self.rounds if self.drains is None else self.round <= self.drains
+
+    @property
+    def hands_on(self) -> set[Symbol]:
+        """What the items come from that its rounds get."""
+        return self.sizes.keys() | self.drawn
 
     def ends(self) -> None:
         """Its last round was the last one: there was nothing more to run over."""
@@ -269,6 +275,7 @@ class Machine:
         self.tape.write(event)
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
+            self.session.trained(self, event)
         self.journal.append(("event", type(event).__name__))
 
     def note(self, *entry: object) -> None:

@@ -69,6 +69,7 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
+        self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
         self.made: set[str] = set()  # the attributes that the object had then, on any path
@@ -248,6 +249,20 @@ class Session:
             self.loaders.add(loader)
             if "len" in loader.derived:
                 self.restart()
+
+    def trained(self, m: Machine, sink: tape.Backward) -> None:
+        """A backward runs: the loop around it runs over batches. Runs the entry again, where one was asked for None."""
+        number = _innermost(m, sink)
+        loop = next((loop for loop in m.loops if loop.number == number), None)
+        if loop is None or loop.node is None or loop.node in self.learns:
+            return
+        if loop.hands_on & m.state.get("asked for none", set()):
+            self.learns.add(loop.node)
+            self.restart()
+
+    def gives_batches(self, m: Machine, source: Symbol) -> bool:
+        """Whether the items of something are batches: a loop that trains runs over it."""
+        return source in self.loaders or any(source in loop.hands_on for loop in m.loops if loop.node in self.learns)
 
     def restart(self) -> None:
         """Runs the entry again, from its first path on, a few times at most."""

@@ -322,6 +322,7 @@ class Call:
     frame: Frame
     open: bool = False  # there may be further arguments (*unknown, **unknown)
     partial: Call | None = None  # that of `functools.partial` which put it together
+    rest: Abstract | None = None  # what hands further arguments on by name: `**rest`
 
     def get(self, position: int | None, name: str) -> Abstract | None:
         """The argument at `position` or called `name`; None where it was not given."""
