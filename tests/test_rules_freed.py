@@ -13,6 +13,7 @@ w = torch.rand(3, requires_grad=True)
 h = w.exp()
 p = h.prod()
 q = p.exp()
+slope = lambda y, x: torch.autograd.grad(y, x, create_graph=True)[0]
 """
 BACKWARDS = """\
 p.backward(); q.backward()
@@ -56,6 +57,20 @@ torch.autograd.grad(p, h, None, False); p.backward()
 torch.autograd.grad(p, h, None, None, True); p.backward()
 p.backward(); h = w.exp(); h.prod().backward()
 h.relu().sum().backward(); h.relu().sum().backward()
+g = slope((w ** 3).sum(), w); g.sum().backward(); g.sum().backward()
+l = (w ** 3).sum(); g = slope(l, w); l.backward(); g.sum().backward()
+l = (w ** 3).sum(); g = slope(l, w); g.sum().backward(); l.backward()
+l = w.exp().sum(); g = slope(l, w); l.backward(); g.sum().backward()
+l = (h ** 3).sum(); g = slope(l, w); l.backward(); g.sum().backward()
+l = (h ** 3).sum(); g = slope(l, h); l.backward(); g.sum().backward()
+l = ((w + 2) ** 3).sum(); g = slope(l, w); l.backward(); g.sum().backward()
+l = (w ** 2 * torch.rand(3)).sum(); g = slope(l, w); l.backward(); g.sum().backward()
+l = ((w - 1) ** 2).mean(); g = slope(l, w); l.backward(); g.norm().backward()
+l = (w ** 4).sum(); g = slope(l, w); k = slope(g.sum(), w); l.backward(); k.sum().backward()
+l = (w ** 4).sum(); g = slope(l, w); k = slope(g.sum(), w); g.sum().backward(); k.sum().backward()
+f = torch.nn.Linear(3, 1); l = f(w).sum(); g = slope(l, w); l.backward(); g.norm().backward()
+f = torch.nn.Linear(3, 1); l = f(w).tanh().sum(); g = slope(l, w); l.backward(); g.norm().backward()
+c = torch.nn.CrossEntropyLoss(); l = c(w[None], torch.tensor([1])); g = slope(l, w); l.backward(); g.norm().backward()
 (w + w).relu().sum().backward(); h.sum().backward()"""
 
 

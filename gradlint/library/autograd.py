@@ -11,6 +11,7 @@ from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function, hears, method
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Tensor, Unknown
+from gradlint.library.effects import is_loss_function, layer, lookup
 from gradlint.tape import Cut, Kind, Value
 
 if TYPE_CHECKING:
@@ -212,10 +213,30 @@ def grad(m: Machine, call: Call) -> Abstract:
         )  # fmt: skip
         m.emit(event)
         _raise_as_torch_does(m, event)
-    gradients = _gradients(m, wanted, [*made, *inputs], call, create=options["create_graph"])
+    used = [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
+    gradients = _gradients(m, wanted, used or [*made, *inputs], call, create=options["create_graph"])
     if call.constant(6, "allow_unused") is True and call.get(8, "materialize_grads") is None and not call.open:
         _leave_out(gradients, wanted, made)
     return gradients
+
+
+def _used(loss: Value, inputs: list[Value]) -> list[Value]:
+    """What gradients with a graph of their own are computed from: what was saved on the way, not the way itself.
+
+    What an operation out of view saved nobody knows, and a cross entropy saves what lies inside of it: they count.
+    """
+    graph, asked = list(tape.graph(loss)), {id(value) for value in inputs}
+    way = tape.above(graph, {id(value) for value in graph if id(value) in asked}) or graph
+    found: list[Value] = []
+    for value in way:
+        if value.op == "torch.autograd.grad":  # of the second order
+            found += [source for source in value.inputs if source.requires_grad]
+            continue
+        saved = [kept.value for kept in value.saves if kept.value.requires_grad]
+        is_in_view = value.is_leaf or lookup(value.op) is not None or layer(value.op) is not None
+        between = is_loss_function(value.op) and value.saves and not saved
+        found += saved if is_in_view and not between else [value]
+    return found
 
 
 def _leave_out(gradients: Sequence, wanted: Abstract | None, losses: list[Value]) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, above, sure
 
-_WITH_A_NUMBER = {"product", "division"}  # `x * 0.5` saves the number: no write reaches it, but a backward frees it
+# What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it was multiplied by.
+_SAVES_BESIDES = {"product", "division", "gradient"}
 
 
 def visited(sink: Backward) -> Sequence[Value]:
@@ -59,7 +60,7 @@ def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Bac
         if sink.caught:
             yield sink, [], {}
             continue
-        values = [value for value in surely_visited(sink, tape) if value.saves or value.flags & _WITH_A_NUMBER]
+        values = [value for value in surely_visited(sink, tape) if value.saves or value.flags & _SAVES_BESIDES]
         yield sink, values, {id(value): freed_by[id(value)] for value in values if id(value) in freed_by}
         if not sink.retain_graph and not sink.create_graph:
             for value in values:
