@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.calls import call_unknown
+from gradlint.interpret.calls import call_unknown, construct, library_receiver
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
 from gradlint.interpret.registry import GUESSES, MethodHandler, canonical, find_attribute, find_method
@@ -187,10 +187,18 @@ def _in_lineage(
             handler = find_attribute(base, name)
             if handler is not None:
                 return handler(m, receiver, at)
-            known = method(receiver, base, name)
+            own = library_receiver(receiver, base)
+            known = method(own, base, name) if own is not None else None
             if known is not None:
                 return known
+            if name == "__init__" and isinstance(receiver, Instance):
+                return _constructor(receiver, base)
     return None
+
+
+def _constructor(instance: Instance, base: str) -> Builtin:
+    """`super().__init__`, where a library's class is next."""
+    return Builtin("__init__", lambda m, call: construct(m, instance, base, call), receiver=instance)
 
 
 @handles(ATTRIBUTE, Class)
@@ -206,7 +214,7 @@ def of_class(m: Machine, cls: Class, name: str, at: Call) -> Abstract | None:
                 return _of_class(name, handler, cls)
             own = find_method(canonical(entry.name), name)
             if own is not None:
-                return _unbound(name, own)
+                return _unbound(canonical(entry.name), name, own)
     return None
 
 
@@ -235,9 +243,16 @@ def _of_class(name: str, handler: MethodHandler, cls: Class) -> Builtin:
     return Builtin(name, lambda machine, call: handler(machine, cls, call))
 
 
-def _unbound(name: str, handler: MethodHandler) -> Builtin:
+def _unbound(base: str, name: str, handler: MethodHandler) -> Builtin:
     """A method taken from its class: the receiver is the first argument."""
-    return Builtin(name, lambda machine, call: handler(machine, call.args[0], _rest(call)) if call.args else NONE)
+
+    def run(m: Machine, call: Call) -> Abstract:
+        receiver = library_receiver(call.args[0], base) if call.args else None
+        if receiver is None:
+            return call_unknown(m, m.session.library_symbol(f"{base}.{name}"), call)
+        return handler(m, receiver, _rest(call))
+
+    return Builtin(name, run)
 
 
 def _rest(call: Call) -> Call:
@@ -255,7 +270,9 @@ def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
     found = _in_lineage(m, receiver, cls, behind, name, at)
     if found is not None:
         return found
-    if name in ("__init__", "__setattr__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
+    if name == "__setattr__":
+        return Bound(Lib("builtins.setattr"), receiver)
+    if name in ("__init__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
         return Builtin(name, lambda _machine, _call: NONE)
     return Builtin(
         name, lambda machine, call: call_unknown(machine, machine.symbol(receiver).derive(("super", name), name), call)

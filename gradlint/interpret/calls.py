@@ -10,7 +10,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import CALL, MAX_DEPTH, MAX_RECURSION, Frame, Raised, handles
-from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, tell
+from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, is_a, tell
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -216,8 +216,6 @@ def prepare(m: Machine, instance: Instance) -> None:
 
 
 def _is_module(base: str) -> bool:
-    from gradlint.interpret.registry import is_a
-
     return is_a(canonical(base), "torch.nn.Module")
 
 
@@ -233,12 +231,48 @@ def initialise(m: Machine, instance: Instance, call: Call) -> None:
                 _fill_dataclass(m, instance, call)
                 return
         elif isinstance(cls, Lib):
-            handler = find_method(canonical(cls.name), "__init__")
-            if handler is not None:
-                handler(m, instance, call)
+            base = canonical(cls.name)
+            if find_method(base, "__init__") is not None or base in FUNCTIONS:
+                construct(m, instance, base, call)
                 return
         elif position:
             return
+
+
+def construct(m: Machine, instance: Instance, base: str, call: Call) -> Abstract:
+    """Runs the constructor of a library's class on an object of a class derived from it.
+
+    Where the library's model has no `__init__` but a function that makes its objects, such an object becomes the "part"
+    of the instance to which the methods of the library are bound.
+    """
+    own, maker = find_method(base, "__init__"), FUNCTIONS.get(base)
+    if own is not None:
+        own(m, instance, call)
+    elif maker is not None:
+        part = maker(m, Call(base, call.args, call.kwargs, call.node, call.frame, call.open))
+        if isinstance(part, Object):
+            instance.state["part"] = part
+    return NONE
+
+
+_KINDS: dict[str, type[Abstract]] = {  # of what is never an instance of a class of the program
+    "torch.Tensor": Tensor, "numpy.ndarray": Unknown,
+    "torch.autograd.function.FunctionCtx": Object, "torch.utils.hooks.RemovableHandle": Object,
+}  # fmt: skip
+
+
+def library_receiver(value: Abstract, base: str) -> Abstract | None:
+    """What the model's methods of a library's class take for `value`; None where it is of another class."""
+    if isinstance(value, Object):
+        return value if is_a(value.cls, base) else None
+    for owner, kind in _KINDS.items():
+        if is_a(base, owner):
+            return value if isinstance(value, kind) else None
+    if not isinstance(value, Instance) or not any(is_a(own, base) for own in value.cls.libraries()):
+        return None
+    if find_method(base, "__init__") is None and base in FUNCTIONS:
+        return value.state.get("part")
+    return value
 
 
 def _fill_dataclass(m: Machine, instance: Instance, call: Call) -> None:
@@ -288,10 +322,10 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
             at = call.frame.span(call.node)
             m.emit(tape.ModuleCall(at=at, module=instance.module, result=made[0] if made else None))
         return _hooked(m, instance, result, call)
-    for base in instance.cls.libraries():
-        handler = find_method(canonical(base), "__call__")
-        if handler is not None:
-            return handler(m, instance, call)
+    for base in map(canonical, instance.cls.libraries()):
+        handler, receiver = find_method(base, "__call__"), library_receiver(instance, base)
+        if handler is not None and receiver is not None:
+            return handler(m, receiver, call)
     return call_unknown(m, m.symbol(instance), call)
 
 

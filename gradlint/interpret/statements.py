@@ -188,7 +188,7 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
         case Function():
             owner.attrs[name] = value
         case Object():
-            setter = find_method(owner.cls, f"__set_{name}__") or find_method(owner.cls, "__setattr__")
+            setter = find_method(owner.cls, f"__set_{name}__") or find_method(owner.cls, "__set_*__")
             if setter is not None:
                 setter(m, owner, at)
             else:
@@ -218,7 +218,7 @@ def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: C
         if isinstance(cls, Class) and "__setattr__" in cls.namespace:
             break
     if owner.module is not None:
-        setter = find_method("torch.nn.Module", "__setattr__")
+        setter = find_method("torch.nn.Module", "__set_*__")
         if setter is not None:
             setter(m, owner, Call(name, [value], {}, at.node, at.frame))
     owner.attrs[name] = value

@@ -203,7 +203,7 @@ def needs_input_grad(m: Machine, context: Object, at: Call) -> Abstract:
     return found if isinstance(found, Abstract) else m.unknown("needs_input_grad", data=True)
 
 
-@method(_CONTEXT, "__setattr__")
+@method(_CONTEXT, "__set_*__")
 def keep(m: Machine, context: Object, call: Call) -> Abstract:
     """`ctx.name = value`."""
     value = call.args[0]

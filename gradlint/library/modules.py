@@ -31,6 +31,7 @@ from gradlint.library.autograd import clears
 from gradlint.library.devices import place
 from gradlint.library.effects import LayerEffect, layer
 from gradlint.library.ops import INDICES, dtype_of, set_requires_grad
+from gradlint.library.python.results import argument
 from gradlint.tape import DType, Kind
 
 if TYPE_CHECKING:
@@ -197,9 +198,9 @@ def buffer(m: Machine, call: Call) -> Abstract:
 
 
 @method(MODULE, "__init__")
-def initialise(m: Machine, module: Instance, call: Call) -> Abstract:
+def initialise(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     """`super().__init__()`; a container keeps what it is given."""
-    for base in module.cls.libraries():
+    for base in module.cls.libraries() if isinstance(module, Instance) else ():
         if base in CONTAINERS:
             _fill(m, module, base, call)
     return NONE
@@ -271,7 +272,7 @@ def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
         child.node.name = child.node.name or name
 
 
-@method(MODULE, "__setattr__")
+@method(MODULE, "__set_*__")
 def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     """`module.name = value`, in a container also in the place of the item of that name."""
     from gradlint.library import holdings
@@ -819,7 +820,7 @@ def _kind(module: Instance | Object) -> str:
 
 @method(CONTAINERS, "__setitem__")
 def set_container_item(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    items, index, value = module.state.get("items"), call.args[0], call.args[1]
+    items, index, value = module.state.get("items"), argument(m, call), argument(m, call, 1)
     from gradlint.library import holdings
 
     name = str(index.value) if isinstance(index, Const) else "item"
@@ -855,15 +856,12 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
         items.items.insert(call.constant(0, "index"), given)
     elif isinstance(items, Sequence):
         items.extend(new)
-    elif isinstance(items, Mapping) and isinstance(call.args[0], Const):
-        items.items[call.args[0].value] = given
+    elif isinstance(items, Mapping) and isinstance(first := argument(m, call), Const):
+        items.items[first.value] = given
     offset = len(items.items) - len(new) if isinstance(items, Sequence | Mapping) else 0
     for position, part in enumerate(new):
-        key = (
-            str(call.args[0].value)
-            if name == "add_module" and isinstance(call.args[0], Const)
-            else str(offset + position)
-        )
+        told = call.constant(0, "name") if name == "add_module" else None
+        key = str(offset + position if told is None else told)
         adopt(module, key, part)
         holdings.attached(m, module, key, part, call)
     m.note("item", "append", len(new))

@@ -258,5 +258,5 @@ def compress(m: Machine, call: Call) -> Abstract:
             made.items.append(items[0])
         return False
 
-    in_step(m, call.args[:2], visit, call)
+    in_step(m, [argument(m, call), argument(m, call, 1)], visit, call)
     return made

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions
 from gradlint.interpret.iteration import key_value
-from gradlint.interpret.registry import method
+from gradlint.interpret.registry import function, method
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Mapping, Sequence, Unknown
 from gradlint.library.python.containers import merge
 from gradlint.library.python.results import argument, fresh, pair, place, text
@@ -136,14 +136,20 @@ def copy(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     return Mapping(dict(receiver.items), receiver.open, receiver.factory, place(call), receiver.symbol)
 
 
-@method("dict", "fromkeys")
-def from_keys(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+@function("builtins.dict.fromkeys", "collections.OrderedDict.fromkeys")
+def from_keys(m: Machine, call: Call) -> Mapping:
     """`dict.fromkeys(keys, value)`."""
     made = Mapping({}, at=place(call))
     value = call.get(1, "value") or NONE
     pairs: list[Abstract] = [pair(key, value) for key in m.items(argument(m, call), call)]
     merge(m, made, Sequence("list", pairs), call)
     return made
+
+
+@method("dict", "fromkeys")
+def from_keys_of_class(m: Machine, receiver: Mapping, call: Call) -> Abstract:
+    """`x.fromkeys(keys, value)`."""
+    return from_keys(m, call)
 
 
 @method("dict", "move_to_end")

@@ -32,9 +32,9 @@ def constant(call: Call, value: Any) -> Const:
     return Const(value, place(call))
 
 
-def argument(m: Machine, call: Call) -> Abstract:
-    """The first argument; something unknown where it is not seen."""
-    return call.args[0] if call.args else m.unknown(text(call))
+def argument(m: Machine, call: Call, position: int = 0) -> Abstract:
+    """An argument, the first one; something unknown where it is not seen."""
+    return call.args[position] if position < len(call.args) else m.unknown(text(call))
 
 
 def fresh(m: Machine, call: Call, kind: str = "object") -> Unknown:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, method
-from gradlint.interpret.values import NONE, Abstract, Call, Instance, Mapping, Sequence
+from gradlint.interpret.values import NONE, Abstract, Call, Class, Instance, Mapping, Sequence
 from gradlint.library.python import containers, mappings, sequences  # noqa: F401  (what they register is taken over)
+from gradlint.library.python.results import argument
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -29,7 +30,7 @@ def _taken_over(kind: str, handler: MethodHandler) -> MethodHandler:
 
 def _inherit(base: str, kind: str) -> None:
     for owner, name in [*METHODS]:
-        if owner == kind:
+        if owner == kind and name != "fromkeys":
             method(base, name)(_taken_over(kind, METHODS[owner, name]))
 
     @method(base, "__init__")
@@ -48,16 +49,17 @@ def _inherit(base: str, kind: str) -> None:
         from gradlint.interpret.expressions import hashable, item
 
         contents, absent = _contents(made, kind), m.session.member_of(made.cls, "__missing__")
-        if absent is not None and isinstance(contents, Mapping) and hashable(call.args[0]) not in contents.items:
-            return m.invoke(absent, [made, call.args[0]], call)
-        return item(m, contents, call.args[0], call.node, call.frame)
+        key = argument(m, call)
+        if absent is not None and isinstance(contents, Mapping) and hashable(key) not in contents.items:
+            return m.invoke(absent, [made, key], call)
+        return item(m, contents, key, call.node, call.frame)
 
     @method(base, "__setitem__")
     def set_item(m: Machine, made: Instance, call: Call) -> Abstract:
         """`made[key] = value`."""
         from gradlint.interpret.statements import set_item as put
 
-        put(m, _contents(made, kind), call.args[0], call.args[1], call.node, call.frame)
+        put(m, _contents(made, kind), argument(m, call), argument(m, call, 1), call.node, call.frame)
         return NONE
 
     @method(base, "__delitem__")
@@ -72,3 +74,18 @@ def _inherit(base: str, kind: str) -> None:
 
 for _base, _kind in _KINDS.items():
     _inherit(_base, _kind)
+
+
+@method(("builtins.dict", "collections.OrderedDict"), "class.fromkeys")
+def from_keys(m: Machine, cls: Class, call: Call) -> Abstract:
+    """`Kind.fromkeys(keys, value)`: an object of the class that it is called on."""
+    made = m.call(cls, Call(call.name, [], {}, call.node, call.frame))
+    if isinstance(made, Instance):
+        made.state["items"] = mappings.from_keys(m, call)
+    return made
+
+
+@method(("builtins.dict", "collections.OrderedDict"), "fromkeys")
+def from_keys_of_class(m: Machine, made: Instance, call: Call) -> Abstract:
+    """`made.fromkeys(keys, value)`."""
+    return from_keys(m, made.cls, call)
