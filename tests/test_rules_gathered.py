@@ -34,6 +34,7 @@ def train(x, rank):
         ("torch.cat(gathered)", True),
         ("torch.stack(gathered).flatten(0, 1)", True),
         ("torch.cat(gathered[1:])", True),
+        ("torch.cat([own.detach(), *gathered])", True),
         ("torch.cat([own, *gathered])", False),
         ("torch.cat([torch.stack(gathered).flatten(0, 1), own])", False),
         ("torch.cat([torch.cat(gathered[:rank]), own, torch.cat(gathered[rank + 1 :])])", False),

@@ -173,6 +173,11 @@ with torch.inference_mode(): i = torch.ones(3)\\ntorch.cat([w, i]).sum().backwar
 with torch.inference_mode(): i = torch.ones(3)\\ni = i + 1\\n(w * i).sum().backward()
 with torch.inference_mode(): i = x + 1\\ni += 1
 with torch.inference_mode(): i = x + 1\\ni[0] = 2
+with torch.inference_mode(): i = torch.zeros(3)\\ni.add_(1)
+with torch.inference_mode(): i = torch.rand(3)\\ni[0] = 2
+with torch.inference_mode(): i = torch.zeros_like(x)\\nwith torch.no_grad(): i.add_(1)
+with torch.inference_mode(): i = torch.zeros(3).add_(1)
+with torch.inference_mode(): i = torch.zeros(3)\\ni = i.clone().add_(1)
 w = w.detach().requires_grad_(False); w.add_(1); w.requires_grad_()
 """
 

@@ -155,10 +155,15 @@ cfg.size(0) > 1 | cfg.size(1) > 1
 cfg[1:] | cfg[:1]
 abs(cfg) > 2 | cfg > 2
 next(cfg) | next(cfg)
+cfg.pop() | cfg.pop()
+cfg.popleft() | cfg.popleft()
+cfg.pop("a") | cfg.pop("b")
+cfg.pop(0) | cfg.pop(0)
 """
 
 ONE = """\
 cfg.get("a") | cfg["a"]
+cfg["a"] | cfg.pop("a")
 cfg.a is not None | not cfg.a is None
 cfg > 2 | not cfg <= 2
 cfg > 2 | 2 < cfg

@@ -15,6 +15,7 @@ from gradlint.interpret.values import (
     Abstract,
     Bound,
     Builtin,
+    Call,
     Class,
     Const,
     Function,
@@ -68,8 +69,17 @@ def known_truth(value: Abstract) -> bool | None:
     return None
 
 
+def asked(m: Machine, value: Abstract) -> Abstract:
+    """What is asked where `value` is: what the `__bool__` of its own class says."""
+    own = m.session.member_of(value.cls, "__bool__") if isinstance(value, Instance) else None
+    if not isinstance(own, Function):
+        return value
+    return m.call(own, Call("bool", [value], {}, own.node, own.scope))
+
+
 def test_of(m: Machine, value: Abstract) -> Test:
     """The question whether `value` is true."""
+    value = asked(m, value)
     if isinstance(value, Unknown) and value.test is not None:
         return value.test
     known = m.tests.get(id(value.node if isinstance(value, Tensor) else value))
@@ -84,7 +94,8 @@ def is_answer(m: Machine, value: Abstract) -> bool:
 
 
 def truth(m: Machine, value: Abstract) -> bool | None:
-    """Whether `value` is true, as far as this path knows; asks nobody."""
+    """Whether `value` is true, as far as this path knows; asks nobody but the object itself."""
+    value = asked(m, value)
     known = known_truth(value)
     if known is None:
         known = m.oracle.facts.known(test_of(m, value))
@@ -95,6 +106,7 @@ def decide(
     m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True, whole: ir.Node | None = None
 ) -> bool:
     """Whether a branch on `value` is taken; forks the path where that is unknown. `whole` is what hangs on it."""
+    value = asked(m, value)
     known = truth(m, value)
     if known is not None:
         return known
@@ -163,6 +175,7 @@ def _key(operand: object) -> object:
 
 def negate(m: Machine, value: Abstract, text: str) -> Abstract:
     """`not value`."""
+    value = asked(m, value)
     known = truth(m, value)
     if known is not None:
         return FALSE if known else TRUE

@@ -285,8 +285,17 @@ def _overloaded(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.N
     return None
 
 
+_SETS = {"-": "difference", "&": "intersection", "|": "union", "^": "symmetric_difference"}
+
+
 def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    if isinstance(left, Sequence) and isinstance(right, Sequence) and op in ("+", "|"):
+    if (
+        isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS
+    ):  # keys are a list here
+        handler = find_method("set", _SETS[op])
+        assert handler is not None
+        return handler(m, left, Call(op, [right], {}, node, frame))
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and op == "+":
         return Sequence(
             left.kind,
             [*left.items, *right.items],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import tape
 from gradlint.interpret.values import Abstract, Const, Instance, Mapping, Object, Sequence, Symbol, Tensor, Unknown
 from gradlint.ir import nodes as ir
-from gradlint.library.effects import Effect
+from gradlint.library.effects import Effect, lookup
 from gradlint.tape import Cut, DType, Kind, Saved, Storage, Value
 
 if TYPE_CHECKING:
@@ -366,9 +366,15 @@ def _refusal(m: Machine, tensor: Tensor) -> str:
             if base.node.kind in (Kind.PARAMETER, Kind.LEAF) and base.node.requires_grad and not base.node.assumed:
                 return "leaf"
             base = base.base
-    if node.inference and not m.grad.inference and node.kind is Kind.OPERATION:
+    if node.inference and not m.grad.inference and _is_made_here(node):
         return "inference"
     return ""
+
+
+def _is_made_here(node: Value) -> bool:
+    """Whether the operation is in view that made it: what comes from outside was there before it was met."""
+    effect = lookup(node.op) if node.kind is Kind.DATA else None
+    return node.kind in (Kind.OPERATION, Kind.CONSTANT) or (effect is not None and effect.creates)
 
 
 def _update_views(m: Machine, written: Tensor, made: Value, node: ir.Node, frame: Frame) -> None:

@@ -362,6 +362,16 @@ def get(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     )
 
 
+@method("unknown", "pop", "popleft")
+def pop(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """An item, which is no longer there for the next who asks."""
+    key = call.constant(0, "key")
+    asked = key if key is not None else m.symbol(call.args[0]) if call.args else call.name
+    taken = m.state.setdefault("taken out", {})
+    number = taken[unknown.symbol, asked] = taken.get((unknown.symbol, asked), 0) + 1
+    return derived(m, unknown, "item", asked if number == 1 else (asked, number), call.node, call.frame)
+
+
 def _measure(name: str) -> None:
     @method("unknown", name)
     def measure(m: Machine, unknown: Unknown, call: Call) -> Abstract:

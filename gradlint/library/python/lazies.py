@@ -239,7 +239,7 @@ def sorted_(m: Machine, call: Call) -> Abstract:
 
 
 def order(m: Machine, sequence: Sequence, call: Call) -> None:
-    """Sorts by constants; what else there is stays in its place."""
+    """Sorts by constants, and tuples of them; what else there is stays in its place."""
     known = keys(m, sequence.items, call)
     if known is None:
         return
@@ -293,7 +293,30 @@ def next_(m: Machine, call: Call) -> Abstract:
         return m.invoke(m.attribute(value, "__next__", call), [], call)
     if isinstance(value, Object) and "left" in value.state:
         return value.state["left"].pop(0) if value.state["left"] else _exhausted(m, call)
+    if isinstance(value, Object) and value.cls in _STEPS and not is_open(value):
+        return _step(m, value, call) or _exhausted(m, call)
     return first(m, value, call) or m.unknown(text(call))
+
+
+_STEPS = ("builtins.zip", "builtins.map", "builtins.enumerate", "builtins.iterator")
+
+
+def _step(m: Machine, lazy: Object, call: Call) -> Abstract | None:
+    """The next item of what wraps iterables that have an end, which leaves those behind it to the next who asks."""
+    if not lazy.state.get("begun"):
+        lazy.state["sources"] = [listed(m, source, call, "generator") for source in lazy.state["sources"]]
+        lazy.state["begun"] = True
+    sources: list[Sequence] = lazy.state["sources"]
+    if not sources or not all(source.items for source in sources):
+        return None
+    items = [source.items.pop(0) for source in sources]
+    if lazy.cls == "builtins.map":
+        return m.invoke(lazy.state["function"], items, call)
+    if lazy.cls == "builtins.enumerate":
+        number = settled(m, lazy.state["start"])
+        lazy.state["start"] = Const(number.value + 1) if isinstance(number, Const) else number
+        return pair(number, *items)
+    return pair(*items) if lazy.cls == "builtins.zip" else items[0]
 
 
 def _drain(m: Machine, value: Abstract, call: Call) -> None:

@@ -98,9 +98,19 @@ def plain(values: Iterable[Abstract]) -> list[Any] | None:
 def keys(m: Machine, items: list[Abstract], call: Call) -> list[Any] | None:
     """What `items` are ordered by: themselves, or what `key=` makes of each; None where that is no constant."""
     key = call.kwargs.get("key")
-    if key is None or isinstance(key, Const):
-        return plain(items)
-    return plain(m.invoke(key, [item], call) for item in items)
+    asked = items if key is None or isinstance(key, Const) else [m.invoke(key, [item], call) for item in items]
+    found = [_comparable(item) for item in asked]
+    return None if ... in found else found
+
+
+def _comparable(value: Abstract) -> Any:
+    """The constant, or the tuple or list of constants, that a value is; `...` where it is none."""
+    if isinstance(value, Const):
+        return value.value
+    if not isinstance(value, Sequence) or value.open or value.kind not in ("tuple", "list"):
+        return ...
+    parts = [_comparable(item) for item in value.items]
+    return ... if ... in parts else tuple(parts) if value.kind == "tuple" else parts
 
 
 def pair(*items: Abstract) -> Sequence:

@@ -9,7 +9,7 @@ from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import method
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Sequence
 from gradlint.library.python.lazies import first, following, listed, order
-from gradlint.library.python.results import constant, fresh, place, plain, text
+from gradlint.library.python.results import argument, constant, fresh, place, plain, text
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -205,6 +205,15 @@ def _set_operation(name: str, keeps: bool | None) -> None:
 
 for _name, _keeps in (("union", None), ("intersection", True), ("difference", False)):
     _set_operation(_name, _keeps)
+
+
+@method("set", "symmetric_difference")
+def symmetric_difference(m: Machine, receiver: Sequence, call: Call) -> Abstract:
+    """`x.symmetric_difference(y)`: what one of the two has and the other has not."""
+    other = listed(m, argument(m, call), call, "set")
+    one = [item for item in receiver.items if other.open or not kept_before(m, other, item)]
+    two = [item for item in other.items if receiver.open or not kept_before(m, receiver, item)]
+    return Sequence("set", [*one, *two], receiver.open or other.open, receiver.rest or other.rest, at=place(call))
 
 
 @method("set", "issubset", "issuperset", "isdisjoint")
