@@ -104,6 +104,61 @@ for x in torch.randn(3, 2, 4):
     scheduler.step()
     optimizer.step()
 """
+NUMBERS = """
+def train(loader, epoch, damping):
+    for x in loader:
+        loss = net(x).mean() + {} * net(x).square().mean()
+        loss.backward()
+"""
+SHOWN = """
+import wandb
+import matplotlib.pyplot as plt
+for x in torch.randn(3, 2, 4):
+    y = net(x)
+    optimizer.zero_grad()
+    F.mse_loss(y, x).backward()
+    optimizer.step()
+    {}
+"""
+CONFIGURED = """
+from hydra.utils import instantiate
+def train(settings):
+    model = {}(settings)
+    for x in torch.randn(3, 2, 4):
+        loss = F.mse_loss(model.decode(x), net(x).detach())
+        loss.backward()
+"""
+IMAGES = """
+from PIL import Image
+from torchvision import transforms
+def fit(frames, settings):
+    field = eval(settings.name)(settings)
+    updates = torch.optim.Adam(field.groups(settings.rate))
+    image = {}.view(4, -1).permute(1, 0)
+    pixels = field.filtered(torch.cat([image[:, :3] * image[:, -1:]], 0))
+    for x in torch.randn(3, 2, 3):
+        updates.zero_grad()
+        F.mse_loss(field(x), pixels[:2]).backward()
+        updates.step()
+"""
+BALANCED = """
+class Balanced(torch.optim.Optimizer):
+    def __init__(self, optimizer, weights):
+        super().__init__(optimizer.param_groups, dict())
+        self.optimizer, self.weights = optimizer, weights
+
+    @torch.no_grad()
+    def step(self, closure):
+        with torch.enable_grad():
+            closure(skip_backward=True)
+            terms = self.losses / {}
+        for number in range(1, len(self.weights)):
+            with torch.enable_grad():
+                self.zero_grad()
+                terms[number].backward(retain_graph=True)
+            self.weights[number] = 0.9 * self.weights[number]
+        self.optimizer.step()
+"""
 
 
 @pytest.mark.parametrize(
@@ -140,6 +195,18 @@ for x in torch.randn(3, 2, 4):
         (METERS, "loss", "GL508"),
         (METERS, "loss * 2", "GL508"),
         (METERS, "unseen.accuracy(y, x)", ""),
+        (NUMBERS, "net(x).mean().item()", "GL109"),
+        (NUMBERS, "float(damping)", ""),
+        (NUMBERS, "int(len(x) * (5 - epoch))", ""),
+        (SHOWN, "y.log()", "GL206"),
+        (SHOWN, "wandb.init(config=y).log(data=y)", ""),
+        (SHOWN, "run = wandb.init(config=y)\n    run.log(data=y)", ""),
+        (SHOWN, "axes = plt.subplots(int(y.max()))[1]\n    axes.flatten()[0].scatter(x, y)", ""),
+        (CONFIGURED, "instantiate", ""),
+        (IMAGES, "unseen.read(frames[0])", "GL507"),
+        (IMAGES, "transforms.ToTensor()(Image.open(frames[0]))", ""),
+        (IMAGES, "transforms.functional.to_tensor(Image.open(frames[0]))", ""),
+        (BALANCED, "torch.as_tensor(self.weights)", ""),
     ],
 )
 def test_code_out_of_view_is_not_second_guessed(program: str, filled: str, code: str, tmp_path: pathlib.Path) -> None:

@@ -132,7 +132,9 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):
         tell("data call", m, function.symbol, call)
-        return Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+        made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+        _note_listing(m, made, call)
+        return made
     function.data = False
     return call_unknown(m, function.symbol, call)
 
@@ -165,13 +167,19 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
     result = Unknown(Symbol(call.frame.text(node)))
     result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
-    if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and not call.values:
-        listed = {"items": "entries", "keys": "names"}.get(node.function.name)
-        if listed is not None:
-            m.state.setdefault(listed, set()).add(result.symbol)
+    _note_listing(m, result, call)
     m.nodes[result.symbol] = made
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
+
+
+def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
+    """Takes down that something lists the entries of a dict, `x.items()`, or their names, `x.keys()`."""
+    function = call.node.function if isinstance(call.node, ir.Call) else None
+    if isinstance(function, ir.Attribute) and not call.values:
+        listed = {"items": "entries", "keys": "names"}.get(function.name)
+        if listed is not None:
+            m.state.setdefault(listed, set()).add(result.symbol)
 
 
 def _module_of(own: tape.Value) -> tape.Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
@@ -137,8 +137,13 @@ def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[
 def _is_of_first_key(m: Machine, test: Test) -> bool:
     """Whether it asks what an entry of a dict out of view is called: who asks knows that one is, the first."""
     keys = m.state.get("first keys", ())
-    symbol: Symbol | None = test.subject if keys else None
-    while symbol is not None and symbol not in keys:
+    return any(_is_derived(asked, keys) for asked in (test.subject, test.operand)) if keys else False
+
+
+def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
+    """Whether it is one of some symbols, or derived from one."""
+    symbol = asked if isinstance(asked, Symbol) else None
+    while symbol is not None and symbol not in sources:
         symbol = symbol.source
     return symbol is not None
 
@@ -436,7 +441,7 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
             answers = [_is_same_class(left, item) for item in right.items]
             known = True if True in answers else None if None in answers else False
         elif isinstance(left, Unknown) and len(constants) == len(right.items):
-            return boolean(m, Test(left.symbol, "in", tuple(map(str, constants)), negated), text)
+            return boolean(m, Test(left.symbol.asked, "in", tuple(map(str, constants)), negated), text)
     if known is not None:
         return TRUE if known != negated else FALSE
     operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)

@@ -59,6 +59,8 @@ class Facts:
         self.equal: dict[Symbol, object] = {}
         self.low: dict[Symbol, tuple[float, bool]] = {}
         self.high: dict[Symbol, tuple[float, bool]] = {}
+        self.among: dict[Symbol, frozenset[str]] = {}  # one of these it is: `x in ("a", "b")`
+        self.barred: dict[Symbol, frozenset[str]] = {}  # none of these
 
     def known(self, test: Test) -> bool | None:
         """Whether what is known decides the test."""
@@ -77,11 +79,20 @@ class Facts:
             return False
         if relation == "true" and self.truth.get((subject, "is", None)):
             return False
+        if (relation == "in" and isinstance(operand, tuple)) or (relation == "==" and isinstance(operand, str)):
+            return self._is_one_of(subject, frozenset(operand if isinstance(operand, tuple) else [operand]))
         if relation in ("<", "<=", ">", ">=", "==", "true") and (
             relation == "true" or isinstance(operand, int | float)
         ):
             return self._interval(subject, relation, 0 if relation == "true" else operand)
         return None
+
+    def _is_one_of(self, subject: Symbol, some: frozenset[str]) -> bool | None:
+        barred = self.barred.get(subject, frozenset())
+        left = self.among[subject] - barred if subject in self.among else None
+        if some <= barred or (left is not None and not left & some):
+            return False
+        return True if left is not None and left <= some else None
 
     def _known_true(self, subject: Symbol) -> bool:
         return bool(self.truth.get((subject, "true", None))) or subject in self.low or subject in self.high
@@ -112,6 +123,13 @@ class Facts:
         match test.relation, holds:
             case "==", True:
                 self.equal[test.subject] = test.operand
+            case "==", False if isinstance(test.operand, str):
+                self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | {test.operand}
+            case "in", True if isinstance(test.operand, tuple):
+                some = frozenset(test.operand)
+                self.among[test.subject] = self.among.get(test.subject, some) & some
+            case "in", False if isinstance(test.operand, tuple):
+                self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | frozenset(test.operand)
             case ("<", True) | (">=", False):
                 self._lower_high(test, True)
             case ("<=", True) | (">", False):
@@ -164,7 +182,7 @@ class Oracle:
     ) -> tuple[bool, bool]:
         """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it.
 
-        One that `keeps` to its default leaves the other way to another round.
+        One that `keeps` to what is asked for leaves the other way to another round.
         """
         self.asked += 1
         known = self.facts.known(test)
@@ -177,7 +195,7 @@ class Oracle:
         seen.visits = max(seen.visits, visit)
         answer = self.plan.get((site, visit), self.plan.get((site, None), default))
         if keeps:
-            answer = default
+            answer = not test.negated
         seen.sides.add(answer)
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)

@@ -217,6 +217,24 @@ def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: C
                 return
         if isinstance(cls, Class) and "__setattr__" in cls.namespace:
             break
+    hook = m.session.member_of(owner.cls, "__setattr__")
+    if isinstance(hook, Function) and not owner.state.get("setting"):
+        _set_by_hook(m, hook, owner, name, value, at)
+    else:
+        store(m, owner, name, value, at)
+
+
+def _set_by_hook(m: Machine, hook: Function, owner: Instance, name: str, value: Abstract, at: Call) -> None:
+    """What the program's own `__setattr__` does, whose `super().__setattr__(name, value)` stores."""
+    owner.state["setting"] = True
+    try:
+        m.invoke(hook, [owner, Const(name), value], at)
+    finally:
+        del owner.state["setting"]
+
+
+def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> None:
+    """Puts an attribute where objects keep theirs."""
     if owner.module is not None:
         setter = find_method("torch.nn.Module", "__set_*__")
         if setter is not None:
@@ -233,6 +251,7 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             key = hashable(index)
             if key is None:
                 owner.open = True
+                m.state.setdefault("copied from", {})[owner.symbol or m.symbol(owner)] = m.symbol(index)
                 owner.items[("unknown", m.symbol(index))] = value
                 _put_away(m, value, node, frame)
             else:

@@ -131,6 +131,7 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         kind = Kind.DATA if unknown.data else Kind.UNKNOWN
         known = value(m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True)
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
+        known.inference = False  # it came from elsewhere, and may have been there before
         m.nodes[unknown.symbol] = known
     return known
 

@@ -29,6 +29,7 @@ from gradlint.library import losses
 from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
 from gradlint.library.devices import goes_to, note_device, place
 from gradlint.library.effects import Effect, lookup
+from gradlint.library.python import outside
 from gradlint.tape import Cut, DType, Kind
 
 if TYPE_CHECKING:
@@ -782,13 +783,21 @@ def as_tensor(m: Machine, call: Call) -> Abstract:
     if isinstance(content, Unknown) and content.origin is None and content.type == "" and not content.data:
         known = m.nodes.get(content.symbol)
         if call.name != "torch.from_numpy":
-            return tensors.as_tensor(m, content, call.node, call.frame)
+            tensor = tensors.as_tensor(m, content, call.node, call.frame)
+            return _perhaps_copied(m, tensor, call) if tensor.node.assumed else tensor
         if known is None or known.assumed:  # an array: torch refuses a tensor
             return tensors.batch(m, call.name, call.node, call.frame)
     made = copied_in(m, content, call)
     if call.name == "torch.from_numpy" and isinstance(content, Unknown) and content.type == "array":
         _shares_memory(m, content, made, call)
     return made
+
+
+def _perhaps_copied(m: Machine, tensor: Tensor, call: Call) -> Tensor:
+    """The tensor of something unknown: of a list it is a copy, and writes to an array are not counted."""
+    made = tensors.operation(m, call.name, [tensor.node], call.node, call.frame, dtype=tensor.node.dtype)
+    made.storage, made.name = tape.Storage(), tensor.node.name
+    return Tensor(made)
 
 
 def _shares_memory(m: Machine, array: Unknown, tensor: Tensor, call: Call) -> None:
@@ -892,8 +901,9 @@ def einsum(m: Machine, call: Call) -> Abstract:
     return tensors.apply(m, call.name, call.args[1:], call.node, call.frame, lookup("matmul"))
 
 
-@function("torch.load", "torch.hub.load")
+@function("torch.load", "torch.hub.load", "hydra.utils.instantiate", "hydra.utils.call")
 def loaded(m: Machine, call: Call) -> Abstract:
+    """What a file or a configuration says: weights, a whole model, anything."""
     found = m.unknown(call.frame.text(call.node), data=call.name == "torch.load")
     m.state.setdefault("loaded", set()).add(found.symbol)
     return found
@@ -946,7 +956,16 @@ def _is_listed_module(symbol: Symbol) -> bool:
 def _is_guessed(result: tape.Value) -> bool:
     """Whether the method is all that speaks for a tensor; its unused result speaks against: `logger.log()`."""
     receiver = next(iter(result.inputs), None)
+    if receiver is not None and outside.is_outside(_made_by(receiver)):  # `axes.flatten()[0].scatter(x, y)`
+        return True
     if receiver is None or receiver.op not in ("input", "call", "part"):
         return receiver is None
     says = any(isinstance(given, str) for _, given in result.arguments)  # `result.log("loss", loss)`
     return receiver.assumed or (says and result.op.rpartition(".")[2] not in _MOVING)
+
+
+def _made_by(value: tape.Value) -> str:
+    """The function that made what the methods of tensors, or what was taken for them, were called on."""
+    while value.op.startswith("torch.Tensor.") and value.inputs:
+        value = value.inputs[0]
+    return value.op

@@ -63,6 +63,8 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
     """An optimizer holding what it is given: parameters, generators of them, groups."""
     handle = tape.Optimizer("", cls, call.frame.span(call.node), stack=m.where)
     handle.complete = _collect(m, params, handle.parameters, call)
+    if handle.complete and not handle.parameters and isinstance(params, Sequence) and params.at is not None:
+        raise Raised(Object("builtins.ValueError", handle.at), handle.at)  # "optimizer got an empty parameter list"
     fused = call.get(None, "fused")
     handle.unscales = fused is not None and not (isinstance(fused, Const) and not fused.value)
     made: list[tape.Optimizer] = m.state.setdefault("optimizers", [])

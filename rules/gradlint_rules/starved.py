@@ -30,6 +30,7 @@ _FRESH = {"tensor", "as_tensor", "scalar_tensor", "Tensor", "FloatTensor", "zero
 _FRESH |= {"rand", "randn"}
 _FRESH |= {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "Variable"}
 _FRESH |= {"new_zeros", "new_ones", "new_full", "new_tensor", "new_empty"}
+_ARITHMETIC = {f"torch.{name}" for name in ("add", "sub", "mul", "div", "pow", "neg", "floor_divide", "remainder")}
 _ZEROS = {"zeros", "zeros_like", "new_zeros"}
 _MEANT = {"target", "targets", "tgt", "teacher", "ema", "momentum", "reference", "ref", "baseline", "old", "frozen"}
 _MEANT |= {"advantage", "advantages", "adv", "running", "moving", "average", "anchor", "memory", "queue"}
@@ -164,9 +165,16 @@ def _views_of_parameters(sink: Backward) -> list[Value]:
 
 def is_cut(value: Value) -> bool:
     """Whether a route ends here: no gradient, although an input has one, or a frozen leaf."""
-    if value.requires_grad or value.cut in (None, Cut.CONSTANT):
+    if value.requires_grad or value.cut in (None, Cut.CONSTANT) or _is_setting(value):
         return False
     return value.cut is Cut.FROZEN or any(source.requires_grad for source in value.inputs)
+
+
+def _is_setting(cut: Value) -> bool:
+    """Whether it is `int(size * (5 - epoch))` or `float(weight)`: of a number, for all that is known."""
+    if cut.op not in ("int", "float") or not cut.assumed:
+        return False
+    return all(value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC for value in ancestors(cut) if value is not cut)
 
 
 def is_bypassed(cut: Value, tape: Tape) -> bool:

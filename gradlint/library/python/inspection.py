@@ -158,6 +158,18 @@ def setattr_(m: Machine, call: Call) -> Abstract:
     return NONE
 
 
+@function("builtins.object.__setattr__", "torch.nn.Module.__setattr__")
+def set_past_hooks(m: Machine, call: Call) -> Abstract:
+    """`object.__setattr__(x, name, value)`: no `__setattr__` of the program's own is asked."""
+    from gradlint.interpret.statements import store
+
+    owner, name, value = call.args if len(call.args) == 3 else (NONE, NONE, NONE)
+    if isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str):
+        store(m, owner, name.value, value, Call(name.value, [value], {}, call.node, call.frame))
+        return NONE
+    return setattr_(m, call)
+
+
 @function("builtins.delattr")
 def delattr_(m: Machine, call: Call) -> Abstract:
     """`delattr(x, name)`."""

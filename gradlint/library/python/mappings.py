@@ -61,7 +61,8 @@ def lookup(m: Machine, mapping: Mapping, index: Abstract, default: Abstract, cal
         return default
     if key is None and not mapping.items and not mapping.open:
         return default
-    return item(m, Mapping(mapping.items, mapping.open, symbol=mapping.symbol), index, call.node, call.frame)
+    own = mapping if mapping.factory is None else Mapping(mapping.items, mapping.open, symbol=mapping.symbol)
+    return item(m, own, index, call.node, call.frame)
 
 
 @method("dict", "get")
