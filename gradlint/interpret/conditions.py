@@ -150,13 +150,12 @@ def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
 
 def _about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
-    asked: set[Symbol] = set()
+    asked: dict[Symbol, None] = {}
     for symbol in (test.subject, test.operand):
         while isinstance(symbol, Symbol) and symbol not in asked:
-            asked.add(symbol)
+            asked[symbol] = None
             symbol = symbol.source
-    named = (key for key, symbol in m.symbols.values() if symbol in asked or symbol.asked in asked)
-    return tuple(key for key in named if isinstance(key, tape.Value))
+    return m.values_of(asked)
 
 
 def boolean(m: Machine, test: Test, text: str) -> Abstract:
@@ -487,6 +486,6 @@ def name_comparison(m: Machine, made: Tensor, op: str, left: Abstract, right: Ab
     if operand is not None:
         test = Test(m.symbol(left).asked, "==" if op == "!=" else op, operand, op == "!=")
         m.tests[id(made.node)] = (made.node, test)
-        m.symbols[id(made.node)] = (made.node, m.symbol(left).derive((op, _key(operand)), text))
+        m.identify(made.node, m.symbol(left).derive((op, _key(operand)), text))
     else:
-        m.symbols[id(made.node)] = (made.node, m.symbol(left).derive((op, m.symbol(right)), text))
+        m.identify(made.node, m.symbol(left).derive((op, m.symbol(right)), text))

@@ -289,9 +289,7 @@ _SETS = {"-": "difference", "&": "intersection", "|": "union", "^": "symmetric_d
 
 
 def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    if (
-        isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS
-    ):  # keys are a list here
+    if isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS:  # keys are a list here
         handler = find_method("set", _SETS[op])
         assert handler is not None
         return handler(m, left, Call(op, [right], {}, node, frame))
@@ -825,7 +823,7 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
             made.node.flags |= {"selection"}
         made.node.inference = made.node.inference or False
     key = tuple(_index_key(m, part) for part in parts)
-    m.symbols[id(made.node)] = (made.node, m.symbol(target).derive(("item", key), frame.text(node)))
+    m.identify(made.node, m.symbol(target).derive(("item", key), frame.text(node)))
     return made
 
 

@@ -230,7 +230,7 @@ def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:
         row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
-        m.symbols[id(row.node)] = (row.node, m.symbol(tensor).derive(("row", round_), "row"))
+        m.identify(row.node, m.symbol(tensor).derive(("row", round_), "row"))
         if visit(row):
             return
 

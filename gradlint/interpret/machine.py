@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -174,6 +174,7 @@ class Machine:
         self.parameters: dict[tape.Parameter, Tensor] = {}
         self.views: dict[int, list[Tensor]] = {}
         self.symbols: dict[int, tuple[object, Symbol]] = {}
+        self._values: dict[Symbol, list[tape.Value]] = {}
         self.tests: dict[int, tuple[tape.Value | Const, Test]] = {}  # what a truth was the answer to
         self.concrete: dict[Symbol, Const] = {}
         self.overrides: dict[tuple[Symbol, str], Abstract] = {}
@@ -250,7 +251,22 @@ class Machine:
         if known is None:
             text = value.node.title if isinstance(value, Tensor) else type(value).__name__.lower()
             known = self.symbols[id(key)] = (key, Symbol(text))
+            if isinstance(key, tape.Value):
+                self._values.setdefault(known[1], []).append(key)
         return known[1]
+
+    def identify(self, value: tape.Value, symbol: Symbol) -> None:
+        """From now on questions about `value` are those about `symbol`."""
+        self.symbols[id(value)] = (value, symbol)
+        self._values.setdefault(symbol, []).append(value)
+        if symbol.asked is not symbol:
+            self._values.setdefault(symbol.asked, []).append(value)
+
+    def values_of(self, symbols: Collection[Symbol]) -> tuple[tape.Value, ...]:
+        """The values on the tape that are one of `symbols`, or about which the same questions are asked."""
+        found = {id(value): value for symbol in symbols for value in self._values.get(symbol, ())}
+        now = {key: self.symbols[key][1] for key in found}
+        return tuple(value for key, value in found.items() if now[key] in symbols or now[key].asked in symbols)
 
     def unknown(self, text: str, *, data: bool = False, type: str = "", test: Test | None = None) -> Unknown:
         """Something new that nothing is known of."""

@@ -224,7 +224,7 @@ def _several(
             part = tensors.view(m, args[0], name, call.node, call.frame)
         else:
             part = tensors.part(m, whole, position, call.node, call.frame)
-        m.symbols[id(part.node)] = (part.node, symbol.derive((name, position), name))
+        m.identify(part.node, symbol.derive((name, position), name))
         part.node.flags |= {"multi-output"}
         parts.append(part)
     return Sequence("tuple", parts, open=count is None, rest=parts[-1] if parts else None)
@@ -293,7 +293,7 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
     if name == "any":
         m.tests[id(made.node)] = (made.node, Test(count.asked, ">", 0))
     else:
-        m.symbols[id(made.node)] = (made.node, count)
+        m.identify(made.node, count)
 
 
 def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None) -> Tensor:
@@ -709,7 +709,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
     elif _stays(m, node, call):
         shown = tensors.view(m, tensor, name, call.node, call.frame)
         shown.node.flags |= {"cast"}
-        m.symbols[id(shown.node)] = (shown.node, m.symbol(tensor))
+        m.identify(shown.node, m.symbol(tensor))
         return shown
     else:
         made = tensors.operation(m, name, [node], call.node, call.frame)
@@ -717,7 +717,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
             made.flags |= {"stays-put"}  # where it was made there, and so: then torch gives back the very tensor
     made.dtype = wanted or node.dtype
     made.storage = tape.Storage()
-    m.symbols[id(made)] = (made, m.symbol(tensor))
+    m.identify(made, m.symbol(tensor))
     made.flags |= {"cast"}
     return Tensor(made)
 
