@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.values import Sequence, Test
@@ -48,20 +47,7 @@ def _is_about_round(m: Machine, node: ir.If, frame: Frame) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _filled(node: ir.If, side: bool) -> tuple[str, ...]:
     """The names of the lists that one side of a branch puts something into."""
-    calls = (found for found in _within(node.then if side else node.otherwise) if isinstance(found, ir.Call))
+    calls = (found for found in ir.within(node.then if side else node.otherwise) if isinstance(found, ir.Call))
     methods = (call.function for call in calls if isinstance(call.function, ir.Attribute))
     owners = (method.target for method in methods if method.name in _FILLING)
     return tuple(dict.fromkeys(owner.id for owner in owners if isinstance(owner, ir.Name)))
-
-
-def _within(block: list[ir.Node]) -> Iterator[ir.Node]:
-    """All that stands in a block."""
-    pending: list[object] = list(block)
-    while pending:
-        part = pending.pop()
-        if isinstance(part, list | tuple):
-            pending.extend(part)
-        elif isinstance(part, ir.Node) and not isinstance(part, ir.Function | ir.Class):
-            yield part
-            slots = (slot for base in type(part).__mro__ for slot in getattr(base, "__slots__", ()))
-            pending.extend(getattr(part, slot) for slot in slots if slot not in ("at", "cached"))

@@ -207,20 +207,11 @@ def _picks(m: Machine) -> bool:
 @functools.lru_cache(maxsize=1 << 12)
 def _subscripts(loop: ir.For) -> bool:
     """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number."""
-    found, pending = False, list[object](loop.body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ir.For | ir.While):
-            return False
-        if isinstance(node, ir.Subscript) and isinstance(loop.target, ir.Name) and isinstance(node.index, ir.Name):
-            found = found or node.index.id == loop.target.id
-        if isinstance(node, list | tuple):
-            pending.extend(node)
-        elif isinstance(node, ir.Node) and not isinstance(node, ir.Function | ir.Class):
-            pending.extend(
-                getattr(node, name) for kind in type(node).__mro__ for name in getattr(kind, "__slots__", ())
-            )
-    return found
+    within = list(ir.within(loop.body))
+    if any(isinstance(node, ir.For | ir.While) for node in within) or not isinstance(loop.target, ir.Name):
+        return False
+    indices = [node.index for node in within if isinstance(node, ir.Subscript)]
+    return any(isinstance(index, ir.Name) and index.id == loop.target.id for index in indices)
 
 
 @handles(ITERATE, Tensor)

@@ -278,22 +278,10 @@ def _innermost(m: Machine, sink: tape.Backward) -> int | None:
 
 def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
     """Whether these statements, not counting loops within them, hold a part of a training step; whether they loop."""
-    trains = loops = False
-    pending: list[object] = list(body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, list | tuple):
-            pending.extend(node)
-            continue
-        if isinstance(node, ir.For | ir.While):
-            loops = True
-            continue
-        if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and node.function.name in _TRAINS:
-            trains = True
-        if isinstance(node, ir.Node) and not isinstance(node, ir.Function | ir.Class):
-            pending.extend(getattr(node, slot) for slot in _slots(type(node)) if slot not in ("at", "cached"))
-        elif isinstance(node, ir.Handler):
-            pending.extend(node.body)
+    within = list(ir.within(body, loops=False))
+    loops = any(isinstance(node, ir.For | ir.While) for node in within)
+    functions = [node.function for node in within if isinstance(node, ir.Call)]
+    trains = any(isinstance(function, ir.Attribute) and function.name in _TRAINS for function in functions)
     return trains and not loops, loops
 
 
@@ -316,10 +304,6 @@ def _rounds_for(moduli: set[int], windows: int) -> int:
         if all(rounds % modulus == 1 if modulus == 2 else rounds % modulus > 1 for modulus in moduli):
             return max(rounds, BATCHES)
     return MOST_BATCHES
-
-
-def _slots(kind: type) -> list[str]:
-    return [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
 
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:

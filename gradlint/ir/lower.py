@@ -74,22 +74,25 @@ def _scope(function: ir.Function) -> None:
 
 def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
     """By which answer to what it asks, without a `not`, the loop is left, or the function with nothing to give back."""
-    goes_on = bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
     is_denied = isinstance(node.test, ir.Unary) and node.test.op == "not"
     if _is_way_out(node.then):
         return not is_denied
-    return is_denied if _is_way_out(behind if goes_on else node.otherwise) else None
+    return is_denied if _is_way_out(behind if _jumps(node) else node.otherwise) else None
+
+
+def _jumps(node: ir.If) -> bool:
+    """Whether what stands behind it is its other side: `if …: continue`."""
+    return bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
 
 
 def _resets(node: ir.If, before: list[ir.Node], behind: list[ir.Node]) -> bool:
     """Whether a number that is asked about begins again at 0: where the answer is yes, or behind a `continue`."""
-    waits = bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
     asked = set(_counters(node.test))
     if before and isinstance(before[-1], ir.Assign) and patterns.SUBJECT in asked:
         asked |= set(_counters(before[-1].value))
     return any(
         each.targets and asked & set(_counters(each.targets[0]))
-        for each in _statements(behind if waits else node.then)
+        for each in _statements(behind if _jumps(node) else node.then)
         if isinstance(each, ir.Assign) and isinstance(each.value, ir.Literal) and type(each.value.value) is int
         if each.value.value == 0
     )

@@ -7,6 +7,7 @@ UTF-8 bytes from 0. `Code.span` turns it into a `Span` for those that are report
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
@@ -348,3 +349,27 @@ class ImportFrom(Node):
     module: str
     level: int
     names: list[tuple[str, str]]  # (name, bound as); ("*", "*")
+
+
+def within(block: Iterable[Node], *, loops: bool = True) -> Iterator[Node]:
+    """The nodes of a block in the order of its text, but for inner functions and classes.
+
+    Of inner loops only these themselves where `loops` is false.
+    """
+    pending: list[object] = list(reversed(list(block)))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list | tuple):
+            pending.extend(reversed(node))
+        elif isinstance(node, Handler):
+            pending.append(node.body)
+        elif isinstance(node, Node) and not isinstance(node, Function | Class):
+            yield node
+            if loops or not isinstance(node, For | While):
+                pending.extend(_inner(node))
+
+
+def _inner(node: Node) -> Iterator[object]:
+    """What a node holds, the last first."""
+    slots = [slot for base in type(node).__mro__ for slot in getattr(base, "__slots__", ())]
+    return (getattr(node, slot) for slot in reversed(slots) if slot not in ("at", "cached"))

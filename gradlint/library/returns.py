@@ -43,8 +43,8 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
     """The return statements of `backward` that do not fit this many inputs of `forward`."""
     statements = body(backward.node)
     reader = _Reader(backward, statements)
-    returns = [node for node in _within(statements) if isinstance(node, ir.Return)]
-    if not returns and statements and not any(isinstance(node, ir.Raise | ir.Yield) for node in _within(statements)):
+    returns = [node for node in ir.within(statements) if isinstance(node, ir.Return)]
+    if not returns and statements and not any(isinstance(node, ir.Raise | ir.Yield) for node in ir.within(statements)):
         yield Fault(_head(backward.node), "nothing" if inputs == 1 else "fewer", 1)
     for node in returns:
         for value in reader.alternatives(node.value):
@@ -57,7 +57,7 @@ def nothing_for(backward: Function, number: int) -> ir.Position | None:
     """Where `backward` returns `None` as the gradient of this input, if each of its returns does so."""
     statements = body(backward.node)
     reader = _Reader(backward, statements)
-    returns = [node for node in _within(statements) if isinstance(node, ir.Return)]
+    returns = [node for node in ir.within(statements) if isinstance(node, ir.Return)]
     given = [value for node in returns for value in reader.alternatives(node.value)]
     return returns[0].at if given and all(_is_none(value, number) for value in given) else None
 
@@ -74,25 +74,6 @@ def _head(function: ir.Function) -> ir.Position:
     return line, column, line, column + len("def ") + len(function.name)
 
 
-def _within(statements: list[ir.Node]) -> Iterator[ir.Node]:
-    """These statements and the nodes in them, but for those of inner functions and classes."""
-    pending: list[object] = list(reversed(statements))
-    while pending:
-        node = pending.pop()
-        if isinstance(node, list | tuple):
-            pending.extend(reversed(node))
-        elif isinstance(node, ir.Handler):
-            pending.append(node.body)
-        elif isinstance(node, ir.Node) and not isinstance(node, ir.Function | ir.Class):
-            yield node
-            pending.extend(getattr(node, slot) for slot in reversed(_slots(type(node))))
-
-
-def _slots(kind: type) -> list[str]:
-    found = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
-    return [slot for slot in found if slot not in ("at", "cached")]
-
-
 class _Reader:
     """The names of one function, and what its expressions surely are."""
 
@@ -100,7 +81,7 @@ class _Reader:
         positional = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
         self.gradients = frozenset(positional[1:])
         self.assigned: dict[str, list[ir.Node | None]] = {}
-        for node in _within(statements):
+        for node in ir.within(statements):
             self._note(node)
 
     def _note(self, node: ir.Node) -> None:
