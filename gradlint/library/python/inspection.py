@@ -143,7 +143,7 @@ def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:
     return Unknown(m.symbol(value).derive(key, text(call)), data=isinstance(value, Unknown) and value.data)
 
 
-@function("builtins.setattr", "torch.nn.Module.__setattr__")
+@function("builtins.setattr")
 def setattr_(m: Machine, call: Call) -> Abstract:
     """`setattr(x, name, value)`."""
     from gradlint.interpret.statements import set_attribute
