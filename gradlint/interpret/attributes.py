@@ -265,30 +265,18 @@ def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
     cls = receiver.cls if isinstance(receiver, Instance) else receiver
     if not isinstance(cls, Class):
         return None
-    if name == "__setattr__" and isinstance(receiver, Instance):
-        return Builtin(name, lambda machine, call: _store(machine, receiver, call))
     lineage = cls.lineage()
     behind = lineage[lineage.index(value.owner) + 1 :] if value.owner in lineage else []
     found = _in_lineage(m, receiver, cls, behind, name, at)
     if found is not None:
         return found
     if name == "__setattr__":
-        return Bound(Lib("builtins.setattr"), receiver)
+        return Bound(Lib("builtins.object.__setattr__"), receiver)
     if name in ("__init__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
         return Builtin(name, lambda _machine, _call: NONE)
     return Builtin(
         name, lambda machine, call: call_unknown(machine, machine.symbol(receiver).derive(("super", name), name), call)
     )
-
-
-def _store(m: Machine, owner: Instance, call: Call) -> Abstract:
-    """`super().__setattr__(name, value)`."""
-    from gradlint.interpret.statements import store
-
-    name, value = call.get(0, "name"), call.get(1, "value")
-    if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
-        store(m, owner, name.value, value, Call(name.value, [value], {}, call.node, call.frame))
-    return NONE
 
 
 @handles(ATTRIBUTE, Object)
