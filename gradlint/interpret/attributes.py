@@ -148,7 +148,7 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     if name == "__class__":
         return class_of(instance)
     if name == "__dict__":
-        return Mapping(instance.attrs)
+        return Mapping(instance.attrs, of=instance)
     found = _in_lineage(m, instance, instance.cls, instance.cls.lineage(), name, at)
     if found is not None:
         return found

@@ -243,6 +243,12 @@ def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> 
     name_value(m, value, name if owner.module is not None else f"self.{name}" if name else name)
 
 
+def put_past_module(owner: Instance, name: str, value: Abstract) -> None:
+    """`owner.__dict__[name] = value`, `object.__setattr__(owner, name, value)`: a module does not register it."""
+    owner.attrs[name] = value
+    owner.state["unregistered"] = owner.state.get("unregistered", frozenset()) | {name}
+
+
 def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`owner[index] = value`."""
     m.note("item", frame.text(node), summary(value))
@@ -254,6 +260,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
                 m.state.setdefault("copied from", {})[owner.symbol or m.symbol(owner)] = m.symbol(index)
                 owner.items[("unknown", m.symbol(index))] = value
                 _put_away(m, value, node, frame)
+            elif owner.of is not None and isinstance(key, str):
+                put_past_module(owner.of, key, value)
             else:
                 owner.items[key] = value
         case Sequence():

@@ -167,6 +167,7 @@ class Mapping(Abstract):
     factory: Abstract | None = None  # of a defaultdict
     at: Span | None = None
     symbol: Symbol | None = None
+    of: Instance | None = None  # whose `__dict__` it is
 
 
 def range_length(start: int, stop: int, step: int) -> int:

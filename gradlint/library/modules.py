@@ -285,6 +285,7 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
         _put_in_mode(m, module, call)
     adopt(module, call.name, call.args[0])
     holdings.attached(m, module, call.name, call.args[0], call)
+    module.state["unregistered"] = module.state.get("unregistered", frozenset()) - {call.name}
     items = module.state.get("items")
     if isinstance(items, Sequence) and call.name.isdecimal() and int(call.name) < len(items.items):
         items.items[int(call.name)] = call.args[0]
@@ -320,11 +321,16 @@ def parts(value: Abstract) -> Iterator[tuple[str, Abstract]]:
             yield from own.items()
         held = dict(contained(value.state.get("items")))
         yield from held.items()
+        others: frozenset[str] = value.state.get("unregistered", frozenset())
         for name, part in value.attrs.items():
-            if name not in held and (
-                is_module(part)
-                or (isinstance(part, Tensor) and part.node.parameter is not None and is_parameter(part))
-                or (isinstance(part, Unknown) and _may_be_module(part))
+            if (
+                name not in held
+                and name not in others
+                and (
+                    is_module(part)
+                    or (isinstance(part, Tensor) and part.node.parameter is not None and is_parameter(part))
+                    or (isinstance(part, Unknown) and _may_be_module(part))
+                )
             ):
                 yield name, part
 

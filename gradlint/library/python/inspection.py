@@ -160,14 +160,17 @@ def setattr_(m: Machine, call: Call) -> Abstract:
 
 @function("builtins.object.__setattr__", "torch.nn.Module.__setattr__")
 def set_past_hooks(m: Machine, call: Call) -> Abstract:
-    """`object.__setattr__(x, name, value)`: no `__setattr__` of the program's own is asked."""
-    from gradlint.interpret.statements import store
+    """`object.__setattr__(x, name, value)`: no `__setattr__` of the program's own is asked, and none of a module."""
+    from gradlint.interpret.statements import put_past_module, store
 
     owner, name, value = call.args if len(call.args) == 3 else (NONE, NONE, NONE)
-    if isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str):
+    if not (isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str)):
+        return setattr_(m, call)
+    if call.name == "builtins.object.__setattr__":
+        put_past_module(owner, name.value, value)
+    else:
         store(m, owner, name.value, value, Call(name.value, [value], {}, call.node, call.frame))
-        return NONE
-    return setattr_(m, call)
+    return NONE
 
 
 @function("builtins.delattr")
