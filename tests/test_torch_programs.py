@@ -41,6 +41,7 @@ PROGRAMS = {
     "names of parameters": "result = [n for n, _ in net.named_parameters()]",
     "names with a prefix": "result = [n for n, _ in net.named_parameters('model')]",
     "own names alone": "net.extra = nn.Parameter(torch.zeros(2))\nresult = [n for n, _ in net.named_parameters(recurse=False)]",
+    "what a module does not register": "class Kept(nn.Module):\n    def __init__(self):\n        super().__init__()\n        super().__setattr__('a', nn.Linear(2, 2))\n        nn.Module.__setattr__(self, 'b', nn.Linear(2, 2))\n        object.__setattr__(self, 'c', nn.Linear(2, 2))\n        self.__dict__['d'] = nn.Linear(2, 2)\n        setattr(self, 'e', nn.Linear(2, 2))\nkept = Kept()\nbefore = [n for n, _ in kept.named_parameters()]\nkept.e2 = kept.c\nresult = (before, [n for n, _ in kept.named_modules()], kept.d.weight.requires_grad)",
     "own parameters alone": "net.extra = nn.Parameter(torch.zeros(2))\nresult = len(list(net.parameters(False)))",
     "parameters of layers": "result = [len(list(layer.parameters())) for layer in (nn.Linear(2, 2), nn.Linear(2, 2, bias=False), nn.ReLU(), nn.BatchNorm1d(2), nn.BatchNorm1d(2, affine=False), nn.Conv2d(1, 1, 3), nn.Embedding(3, 2), nn.LayerNorm(2), nn.LayerNorm(2, elementwise_affine=False), nn.PReLU(), nn.Bilinear(2, 2, 2))]",
     "an instance norm has to be asked": "result = [len(list(layer.parameters())) for layer in (nn.InstanceNorm2d(2), nn.InstanceNorm2d(2, affine=True), nn.InstanceNorm1d(2, 1e-5, 0.1, True), nn.InstanceNorm2d(2).half())]",

@@ -271,7 +271,8 @@ def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
     if found is not None:
         return found
     if name == "__setattr__":
-        return Bound(Lib("builtins.object.__setattr__"), receiver)
+        is_module = isinstance(receiver, Instance) and receiver.module is not None
+        return Bound(Lib(f"{'torch.nn.Module' if is_module else 'builtins.object'}.__setattr__"), receiver)
     if name in ("__init__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
         return Builtin(name, lambda _machine, _call: NONE)
     return Builtin(

@@ -160,7 +160,7 @@ def setattr_(m: Machine, call: Call) -> Abstract:
 
 @function("builtins.object.__setattr__", "torch.nn.Module.__setattr__")
 def set_past_hooks(m: Machine, call: Call) -> Abstract:
-    """`object.__setattr__(x, name, value)`: no `__setattr__` of the program's own is asked, and none of a module."""
+    """`object.__setattr__(x, name, value)` asks no `__setattr__` of the program's own, and none of a module either."""
     from gradlint.interpret.statements import put_past_module, store
 
     owner, name, value = call.args if len(call.args) == 3 else (NONE, NONE, NONE)
