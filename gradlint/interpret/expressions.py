@@ -530,6 +530,8 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
             mapping.items[key] = value
 
     _clauses(m, node, 0, scope, finish)
+    if any(sink.iteration == m.rounds for sink in m.sinks[sinks:]):
+        m.session.trains_in(node)
     if node.value is not None:
         return mapping
     if node.kind != "generator" and len(m.sinks) > sinks:
@@ -538,6 +540,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
 
 
 def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, finish: Callable[[], None]) -> None:
+    from gradlint.interpret.iteration import is_endless
     from gradlint.interpret.statements import assign
 
     if position == len(node.clauses):
@@ -552,8 +555,22 @@ def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, fi
             _clauses(m, node, position + 1, scope, finish)
         return False
 
-    with m.loop("", m.listed):
-        m.iterate(source, visit, Call("for", [], {}, iterable, scope))
+    call = Call("for", [], {}, iterable, scope)
+    if not m.session.is_training(node):
+        with m.loop("", m.listed):
+            m.iterate(source, visit, call)
+        return
+
+    def step(item: Abstract) -> bool:  # losses = [self.step(batch) for batch in loader]
+        with m.round(loop, scope.span(node), scope.text(iterable)):
+            return visit(item)
+
+    with m.loop("for", m.session.batches) as loop:
+        loop.node = node
+        m.iterate(source, step, call)
+        if not is_endless(source):
+            loop.ends()
+        kept.report(m, loop)
 
 
 @handles(EVALUATE, ir.Format)
@@ -814,6 +831,8 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
     parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
     if all(map(_is_basic, parts)):
         made = tensors.view(m, target, "torch.Tensor.__getitem__", node, frame)
+        if all(isinstance(part, Const) and part.value in (None, ..., slice(None)) for part in parts):
+            made.node.flags |= {"reshaping"}  # labels[:, None]
     else:
         chosen = [index for index in tensors.sources(m, parts, node, frame) if not index.requires_grad]
         made = tensors.apply(m, "torch.Tensor.__getitem__", [target], node, frame, None)

@@ -316,6 +316,16 @@ class Machine:
             self.loops.pop()
 
     @contextmanager
+    def round(self, loop: Loop, at: Span, text: str) -> Iterator[None]:
+        """One round of a loop over what `text` says."""
+        number, round_, over = loop.number, loop.round, loop.over
+        self.emit(tape.Iteration(at=at, loop=number, round=round_, begins=True, over=over, text=text))
+        yield
+        loop.end = tape.Iteration(at=at, loop=number, round=round_, begins=False, over=over, text=text)
+        self.emit(loop.end)
+        loop.round += 1
+
+    @contextmanager
     def protecting(self, frames: list[Frame]) -> Iterator[None]:
         """Runs the body of a `try` that catches what a backward in these scopes raises."""
         before, self.protected = self.protected, self.protected + frames

@@ -242,6 +242,16 @@ class Session:
         self.restart()
         return True
 
+    def trains_in(self, node: ir.Comprehension) -> None:
+        """A backward ran in a round of a comprehension, and in none of a loop within it: that is a loop that trains."""
+        if not self.is_training(node):
+            self._rounds[id(node)] = (True, False)
+            self.restart()
+
+    def is_training(self, node: ir.Comprehension) -> bool:
+        """Whether a comprehension was seen to train."""
+        return id(node) in self._rounds
+
     def runs_over(self, m: Machine, loader: Symbol) -> None:
         """A loop runs over something unknown: where that is a training loop, its length is the number of its rounds."""
         loop = m.loops[-1] if m.loops else None

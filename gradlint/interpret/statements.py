@@ -554,16 +554,8 @@ def _counts(node: ir.Node, name: str) -> bool:
 def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame) -> Signal | None:
     text = frame.text(node.iterable if isinstance(node, ir.For) else node.test)
     text = "while True" if isinstance(node, ir.While) and isinstance(node.test, ir.Literal) else text
-    m.emit(
-        tape.Iteration(at=frame.span(node), loop=loop.number, round=loop.round, begins=True, over=loop.over, text=text)
-    )
-    signal = m.execute(body, frame)
-    loop.end = tape.Iteration(
-        at=frame.span(node), loop=loop.number, round=loop.round, begins=False, over=loop.over, text=text
-    )
-    m.emit(loop.end)
-    loop.round += 1
-    return signal
+    with m.round(loop, frame.span(node), text):
+        return m.execute(body, frame)
 
 
 @handles(EXECUTE, ir.For)
