@@ -91,6 +91,7 @@ _SAME = {
     "flatten",
 }
 _COUNTS = {"sum", "count_nonzero"}
+_TURNS = {"unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "t", "T", "mT", "transpose", "contiguous"}
 _SAME |= {"expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
 _PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
@@ -112,12 +113,13 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             for value, mask, is_ratio in _empty_means(sink.graph):
                 if _is_guarded(tape, sink, value, mask):
                     continue
-                severity = _seen(tape, value) if tape.traced else _severity(sink, value, mask, is_ratio)
+                spoils = _spoils(sink, value, is_ratio)
+                severity = _seen(tape, value) if tape.traced else _severity(mask, spoils)
                 if told.get(value.at, Severity.NOTE) <= severity and (
                     value.at not in told or told[value.at] < severity
                 ):
                     told[value.at] = severity
-                    yield _report(sink, value, mask, severity)
+                    yield _report(sink, value, mask, severity, spoils or severity is Severity.WARNING)
 
 
 def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]:
@@ -126,11 +128,11 @@ def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
             mask = _counted(value.inputs[1])
             is_shown = value.inputs[1].at != value.at  # else a library does it all, with guards of its own
-            if mask is not None and _comes_from_sum(value.inputs[0]) and is_shown:
+            if mask is not None and _comes_from_sum(value.inputs[0]) and is_shown and not _meets_itself(mask):
                 yield value, mask, True
         elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
             mask = _selection(value)
-            if mask is not None:
+            if mask is not None and not _meets_itself(mask):
                 yield value, mask, False
 
 
@@ -164,6 +166,21 @@ def _is_mask(value: Value) -> bool:
     if value.dtype is DType.BOOL and bare(value.op) not in _SAME:
         return True
     return not value.inputs and not value.requires_grad and _NAMES.search(value.title.lower()) is not None
+
+
+def _meets_itself(mask: Value) -> bool:
+    """Whether it compares a tensor with itself turned round, and holds on the diagonal: `y[:, None] == y[None, :]`."""
+    left, right = mask.argument(0), mask.argument(1, "other")
+    if bare(mask.op) not in ("eq", "ge", "le") or not isinstance(left, Value) or not isinstance(right, Value):
+        return False
+    return left is not right and _unturned(left) is _unturned(right)  # `x == x` asks for NaN
+
+
+def _unturned(value: Value) -> Value:
+    """What has the same elements in the same order, or with its axes exchanged."""
+    while value.inputs and (bare(value.op) in _TURNS or "reshaping" in value.flags):
+        value = value.inputs[0]
+    return value
 
 
 def _comes_from_sum(value: Value) -> bool:
@@ -233,18 +250,24 @@ def _seen(tape: Tape, value: Value) -> Severity:
     return Severity.WARNING if is_seen else Severity.NOTE
 
 
-def _severity(sink: Backward, value: Value, mask: Value, is_ratio: bool) -> Severity:
-    """A warning where the gradient is NaN, and the mask is computed here."""
+def _spoils(sink: Backward, value: Value, is_ratio: bool) -> bool:
+    """Whether the gradient of a mean of nothing is NaN, too."""
+    if is_ratio:
+        return bare(_reshaped(value.inputs[0]).op) in _PRODUCTS
+    return _meets_learned(sink.value, value)
+
+
+def _severity(mask: Value, spoils: bool) -> Severity:
+    """A warning where the gradient is NaN, of a mask that is computed here and not called one that never is."""
     drawn_from = [bare(leaf.op) for leaf in ancestors(mask) if leaf.is_leaf]
     by_chance = any(op.startswith("rand") for op in drawn_from)  # whatever the sizes are called, `length`
-    said = mask.name if by_chance else mask.text + mask.name
+    named = [each.name for each in ancestors(mask) if each.dtype is DType.BOOL]
+    said = " ".join(named) if by_chance else mask.text + mask.name
     if mask.dtype is not DType.BOOL or _NEVER_EMPTY.search(said.lower()):
         return Severity.NOTE
     if all(op == "eye" for op in drawn_from):  # on the diagonal, or off it
         return Severity.NOTE
-    if is_ratio:
-        return Severity.WARNING if bare(_reshaped(value.inputs[0]).op) in _PRODUCTS else Severity.NOTE
-    return Severity.WARNING if _meets_learned(sink.value, value) else Severity.NOTE
+    return Severity.WARNING if spoils else Severity.NOTE
 
 
 def _reshaped(summed: Value) -> Value:
@@ -278,8 +301,8 @@ def _is_learned(value: Value) -> bool:
     return any(source.is_leaf and source.kind is not Kind.UNKNOWN for source in graph(value))
 
 
-def _report(sink: Backward, value: Value, mask: Value, severity: Severity) -> Report:
-    gradient = "and so is its gradient" if severity is Severity.WARNING else "although its gradient is not"
+def _report(sink: Backward, value: Value, mask: Value, severity: Severity, spoils: bool) -> Report:
+    gradient = "and so is its gradient" if spoils else "although its gradient is not"
     message = f"if {quoted(mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
     help_ = "Skip the term when the selection is empty, or divide the sum by `mask.sum().clamp(min=1)`."
     return Report(value.at, message, help_, places(value.at, to_sink(sink)), severity)
