@@ -7,7 +7,17 @@ from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.tape import Value
-from gradlint_rules.numbers import is_never_negative, is_positive, key, origin, passes_relu, zero_with
+from gradlint_rules.numbers import (
+    SOFTMAX,
+    is_left_out,
+    is_never_negative,
+    is_positive,
+    key,
+    leaves_out,
+    origin,
+    passes_relu,
+    zero_with,
+)  # fmt: skip
 from gradlint_rules.words import bare
 
 _COMPARES = {
@@ -166,9 +176,26 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
             return _is_result(condition, operation, name)
     if point == 0 and _share_zeros(condition, argument):
         return False
+    mask, side = _left_out(argument)
+    if point == 0 and mask is not None and key(mask) == key(condition):
+        return side
     return _compared(condition, name, operation, argument, point) if name in _COMPARES else None
 
 
+def _left_out(argument: Value) -> tuple[Value | None, bool]:
+    """The mask of the logits that a softmax leaves out, whose share is zero, and what it is where they are."""
+    found = origin(argument, selected=False)
+    logits = origin(found.inputs[0], selected=False) if bare(found.op) in SOFTMAX and found.inputs else None
+    if logits is None or not leaves_out(found):
+        return None, False
+    mask, taken, _ = _parts(logits)
+    side = bare(logits.op) == "masked_fill" or is_left_out(taken)
+    while isinstance(mask, Value) and bare(mask.op) in _NEGATIONS and mask.inputs:
+        mask, side = origin(mask.inputs[0], selected=False), not side
+    return (mask, side) if isinstance(mask, Value) else (None, False)
+
+
+_NEGATIONS = {"bitwise_not", "logical_not", "invert"}
 _CONNECTIVES = {"bitwise_not", "logical_not", "invert", "bitwise_and", "logical_and", "and"}
 _CONNECTIVES |= {"bitwise_or", "logical_or", "or"}
 

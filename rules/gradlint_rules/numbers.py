@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from gradlint.tape import Kind, Value
@@ -43,12 +42,13 @@ _KEEPS_ZERO = {"abs", "neg", "square", "sqrt", "sum", "mean", "nanmean", "nansum
 _KEEPS_ZERO |= {"vector_norm", "count_nonzero", "bool", "relu", "ReLU", "sgn", "sign", "threshold"}
 _LOSSES_OF_SQUARES = {"mse_loss", "MSELoss"}
 _POSITIVE = {"exp", "softplus", "Softplus", "sigmoid", "Sigmoid", "softmax", "Softmax", "cosh", "erfc"}
-_SOFTMAX = {"softmax", "Softmax"}
+SOFTMAX = {"softmax", "Softmax"}
 _RELU = {"relu", "ReLU", "relu6", "ReLU6"}
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
 _PURE = {"add", "sub", "mul", "div", "pow", "clamp", "gt", "ge", "lt", "le", "eq", "ne", "exp", "log", "cos", "sin"}
 _PURE |= {"isnan", "isfinite", "isinf", "reciprocal", "rsqrt", *_KEEPS_ZERO}
 _QUOTIENTS = {"div", "divide", "true_divide"}
+_LEFT_OUT = -1e4  # the exponential of which, beside that of a usual logit, is zero in float32
 _SMALL = 1e-2  # what is added against a zero
 _DEPTH = 8
 
@@ -133,14 +133,20 @@ def _is_above_zero(value: Value) -> bool:
         others = [given for _, given in value.arguments if given not in value.inputs]
         added = any(not isinstance(other, int | float) or other > 0 for other in others)
         return added and all(is_never_negative(source) for source in value.inputs)
-    return name in _POSITIVE and not (name in _SOFTMAX and _leaves_out(value))
+    return name in _POSITIVE and not (name in SOFTMAX and leaves_out(value))
 
 
-def _leaves_out(softmax: Value) -> bool:
+def leaves_out(softmax: Value) -> bool:
     """Whether some of its logits are minus infinity, so that their share is zero exactly."""
     logits = origin(softmax.inputs[0], selected=False) if softmax.inputs else softmax
     is_choice = bare(logits.op) in ("masked_fill", "where")
-    return is_choice and any(given == -math.inf for _, given in logits.arguments)
+    return is_choice and any(is_left_out(given) for _, given in logits.arguments)
+
+
+def is_left_out(logit: object) -> bool:
+    """Whether it is a number, or a tensor of one, that a softmax gives no share."""
+    number = _constant(logit) if isinstance(logit, Value) else logit
+    return isinstance(number, int | float) and number <= _LEFT_OUT
 
 
 def passes_relu(value: Value) -> bool:
