@@ -74,18 +74,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
     told: set[Span] = set()
     for accumulation in accumulations(paths):
-        clearing = _defeat(accumulation)
+        clearing = accumulation.defeat if is_counted(accumulation) else None
         if clearing is not None and clearing.at not in told:
             told.add(clearing.at)
             yield _report(accumulation, clearing)
-
-
-def _defeat(accumulation: Accumulation) -> Event | None:
-    """What cleared gradients of earlier rounds, in a window whose last round is used."""
-    if not is_counted(accumulation):
-        return None
-    lost = [clearing for window in accumulation.windows if window.fresh for _, clearing in window.lost]
-    return lost[0] if lost else None
 
 
 def _report(accumulation: Accumulation, clearing: Event) -> Report:

@@ -51,6 +51,20 @@ class Accumulation:
         return f"`{self.gate.text}`" if self.gate.detail == "true" else f"`{self.gate.text}` is false"
 
     @property
+    def defeat(self) -> Event | None:
+        """What clears gradients of earlier rounds in a window whose last round is used."""
+        lost = [clearing for window in self.windows if window.fresh for _, clearing in window.lost]
+        return lost[0] if lost else None
+
+    @property
+    def clearings(self) -> list[Event]:
+        """What ends a window before its time: not what clears in every round, which does not change its end."""
+        return [event for event in self.account.clearings if not self._is_defeat(event)]
+
+    def _is_defeat(self, event: Event) -> bool:
+        return self.defeat is not None and key(event) == key(self.defeat)
+
+    @property
     def sizes(self) -> list[int]:
         """In how many rounds each window was filled."""
         return [len(window.rounds(self.depth)) for window in self.windows]
@@ -64,8 +78,9 @@ class Accumulation:
         return self.filled(first) == 1 and all(_round(sink, self.loop) is not None for sink in first.fresh)
 
     def filled(self, update: Update) -> int:
-        """How many gradients of this loss an update used, those of other loops too."""
-        return sum(key(sink) == key(self.sinks[0]) for sink in update.fresh)
+        """How many gradients of this loss an update used, or was to use, those of other loops too."""
+        wiped = [wiped.sink for wiped in update.wiped if self._is_defeat(wiped.clearing)]
+        return sum(key(sink) == key(self.sinks[0]) for sink in (*update.fresh, *wiped))
 
 
 def accumulations(paths: Sequence[Tape]) -> Iterator[Accumulation]:
@@ -193,13 +208,13 @@ def leftover(accumulation: Accumulation) -> Leftover | None:
     left = tuple(sink for sink in accumulation.sinks if sink.order > last.order)
     if end is None or not left or _is_endless(tape, accumulation.sinks[0], end):
         return None
-    kinds = {key(sink) for sink in left}
+    kinds, clearings = {key(sink) for sink in left}, accumulation.clearings
     for event in tape.events[end.order :]:
         if isinstance(event, OptimizerStep) and event.optimizer is accumulation.account.optimizer:
             return None
         if isinstance(event, Backward) and key(event) in kinds:
             return None if _goes_on(accumulation, event) else Leftover(accumulation, left, event)
-        if isinstance(event, ZeroGrad) and event in accumulation.account.clearings:
+        if isinstance(event, ZeroGrad) and event in clearings:
             return Leftover(accumulation, left, event)
         if isinstance(event, End):
             return Leftover(accumulation, left, event) if not event.raised else None
@@ -216,7 +231,8 @@ def continues(accumulation: Accumulation) -> bool:
     following = (e for e in accumulation.account.backwards if e.order > end.order and key(e) == place)
     after = next(following, None)
     between = accumulation.tape.events[end.order : after.order] if after is not None else []
-    cleared = any(event in accumulation.account.clearings or isinstance(event, OptimizerStep) for event in between)
+    clearings = accumulation.clearings
+    cleared = any(event in clearings or isinstance(event, OptimizerStep) for event in between)
     return after is not None and not cleared and _goes_on(accumulation, after)
 
 
