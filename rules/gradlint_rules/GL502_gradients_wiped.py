@@ -58,7 +58,8 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Event, Fact, InPlace, Kind, ModuleCall, Optimizer, Tape
+from gradlint.tape import Clip, Event, Fact, InPlace, Kind, ModuleCall, Optimizer, Tape, Value, leaves
+from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
@@ -78,10 +79,37 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
         found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
     found = [each for each in found if key(each[1].step) not in fed]
+    if all(tape.complete for tape in paths):
+        found = _without_forgotten(paths, found)
     for account, update, wiped in (*found, *_halves(paths)):
         if wiped.clearing.at not in told:
             told.add(wiped.clearing.at)
             yield _report(account, update, wiped)
+
+
+def _without_forgotten(
+    paths: Sequence[Tape], found: Sequence[tuple[Account, Update, Wiped]]
+) -> list[tuple[Account, Update, Wiped]]:
+    """Those whose step is not for another loss, which nothing back-propagates: that is told by `unused-loss`.
+
+    What was cleared then is what the loss of another optimizer left, which that one used.
+    """
+    used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
+    followed = {fact.at for tape in paths for fact in computed.used(tape)}
+
+    def is_for_another(account: Account, update: Update, wiped: Wiped) -> bool:
+        between = range(wiped.sink.order, update.step.order)
+        return key(wiped.sink) in used and any(
+            fact.at not in followed and fact.order in between and _trains(account.optimizer, loss)
+            for fact, loss in computed.losses(account.tape)
+        )
+
+    forgotten = {key(each[1].step) for each in found if is_for_another(*each)}
+    return [each for each in found if key(each[1].step) not in forgotten]
+
+
+def _trains(optimizer: Optimizer, loss: Value) -> bool:
+    return any(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in leaves(loss))
 
 
 def _wiped(update: Update) -> Wiped | None:
