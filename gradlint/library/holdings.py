@@ -171,7 +171,15 @@ def tell_plain_containers(m: Machine) -> None:
             if id(tensor.node.parameter) not in registered:
                 at: Span = call.frame.span(call.node)
                 path = f"{owner.module.path}.{name}" if owner.module is not None else name
-                m.emit(tape.Fact(at=at, what="plain-container", value=tensor.node, detail=path))
+                kind = _kind(container)
+                m.emit(tape.Fact(at=at, what="plain-container", value=tensor.node, detail=path, text=kind))
+
+
+def _kind(container: Abstract) -> str:
+    """What takes the place of a container, a list or a dict by text; "" where nothing does."""
+    if isinstance(container, Mapping):
+        return "dict" if container.items and all(isinstance(key, str) for key in container.items) else ""
+    return "list" if isinstance(container, Sequence) else ""
 
 
 def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:
@@ -219,8 +227,9 @@ for _name in sorted(MISSPELT):
 
 def misspelt(m: Machine, receiver: Abstract, call: Call) -> None:
     """`parameter.require_grad = False`: an attribute that torch does not know."""
-    if conditions.truth(m, call.args[0]) is not False:
-        return
+    given = conditions.truth(m, call.args[0])
+    if given or (given is None and not (isinstance(receiver, Tensor) and "grad" in call.name)):
+        return  # what is not known may be meant for an attribute of one's own
     held = parameters_in(m, receiver, call) if not isinstance(receiver, Unknown) else iter(())
     for tensor in held:
         if tensor.node.requires_grad:

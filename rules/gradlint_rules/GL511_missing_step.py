@@ -263,7 +263,18 @@ def _report(account: Account, sink: Backward, clearing: Event) -> Report:
         f"the gradients of {backward(sink)} are cleared in every round, and `{name}` never steps: nothing is trained"
     )
     related = Related(clearing.at, "cleared here")
-    return Report(sink.at, message, f"Call `{name}.step()` after the backward.", places(sink.at, related))
+    help_ = f"Call `{name}.step()` after the backward."
+    return Report(sink.at, message, help_, places(sink.at, related), hints=_clipped(account, sink))
+
+
+def _clipped(account: Account, sink: Backward) -> dict[str, str]:
+    """Where gradients are clipped behind a backward: on which line of its function, or "elsewhere"."""
+    following = (event.order for event in account.clearings if event.order > sink.order)
+    events = account.tape.events[sink.order : next(following, None)]
+    clips = [event for event in events if isinstance(event, Clip) and not event.reads_only]
+    if not clips:
+        return {}
+    return {"clipped": str(clips[-1].at.line) if clips[-1].stack == sink.stack else "elsewhere"}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

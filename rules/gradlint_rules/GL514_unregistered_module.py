@@ -115,7 +115,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         message = (
             f"what lies in `{fact.detail}` is no part of the module: no optimizer holds it, and it is never trained"
         )
-        yield Report(at, message, _HELP, places(at))
+        yield Report(at, message, _HELP, places(at), hints={"kind": fact.text})
 
 
 def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:

@@ -34,11 +34,14 @@ def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("no assignment")
     target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
     kind = "Parameter" if _holds_parameters(source.text(target), statement, source) else "Module"
-    return tuple(_registered(statement.value, kind, source))
+    return tuple(_registered(statement.value, kind, source, finding.hints.get("kind")))
 
 
-def _registered(value: ast.expr, kind: str, source: FixSource) -> Iterator[Edit]:
-    is_dict = isinstance(value, ast.Dict | ast.DictComp)
+def _registered(value: ast.expr, kind: str, source: FixSource, container: str | None) -> Iterator[Edit]:
+    is_display = isinstance(value, ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp)
+    is_dict = isinstance(value, ast.Dict | ast.DictComp) if is_display else container == "dict"
+    if not is_display and not container:
+        raise NoFixError("neither a list nor a dict by text")
     if isinstance(value, ast.Call) and source.called(value.func).rpartition(".")[2][:1].isupper():
         raise NoFixError("a record, which has its own names")
     if isinstance(value, ast.Dict) and not all(_is_text(key) for key in value.keys):

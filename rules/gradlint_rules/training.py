@@ -295,8 +295,20 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if scaling is not None:
         return _stepped_by(receiver(scaling, source), receiver(call, source), backward, clearing, source)
     line = f"{receiver(call, source)}.step()"
-    is_behind = clearing.lineno > backward.lineno
-    return (source.before(clearing, line) if is_behind else source.after(backward, line),)
+    if clearing.lineno > backward.lineno:
+        return (source.before(clearing, line),)
+    return (source.after(_last_before_step(finding, backward, source), line),)
+
+
+def _last_before_step(finding: Finding, backward: ast.stmt, source: FixSource) -> ast.stmt:
+    """The statement behind which gradients are ready for a step: the backward, or what clips them."""
+    clipped = finding.hints.get("clipped", str(backward.lineno))
+    last = source.statement_on(int(clipped)) if clipped.isdigit() else None
+    while last is not None and last not in source.block(backward):
+        last = next((outer for outer in source.around(last) if isinstance(outer, ast.stmt)), None)
+    if last is None:
+        raise NoFixError("the gradients are clipped out of view")
+    return last
 
 
 def _stepped_by(
