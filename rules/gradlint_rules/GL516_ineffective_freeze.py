@@ -55,7 +55,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Fact, Parameter, Tape
 from gradlint_rules.structure import frozen
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -80,13 +80,21 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         for fact in tape.events:
             if not isinstance(fact, Fact) or fact.what != "frozen-in-vain" or fact.value is None or fact.at in told:
                 continue
-            if trained.get(id(fact.value.parameter), -1) > fact.order:
+            if trained.get(id(fact.value.parameter), -1) > fact.order and not _is_left_out(tape, fact.value.parameter):
                 told.add(fact.at)
                 why, advice = _WHY.get(
                     fact.detail, (f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`.")
                 )
                 message = f"`{fact.text}` {why}: these parameters go on training"
                 yield Report(fact.at, message, advice, places(fact.at))
+
+
+def _is_left_out(tape: Tape, parameter: Parameter | None) -> bool:
+    """Whether there are optimizers, and none has it: `[p for p in model.parameters() if p.trainable]`."""
+    optimizers = tape.optimizers()
+    if parameter is None or not optimizers or not all(each.complete and each.parameters for each in optimizers):
+        return False
+    return not any(each.holds(parameter) for each in optimizers)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
