@@ -530,7 +530,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
             mapping.items[key] = value
 
     _clauses(m, node, 0, scope, finish)
-    if any(sink.iteration == m.rounds for sink in m.sinks[sinks:]):
+    if any(sink.iteration == m.rounds and sink.sink != "autograd.grad" for sink in m.sinks[sinks:]):
         m.session.trains_in(node)
     if node.value is not None:
         return mapping

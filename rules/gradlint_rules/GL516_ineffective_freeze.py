@@ -44,6 +44,7 @@ for x in torch.randn(5, 8, 4):
 ## What it does not report
 - Parameters that were frozen in another way, or that no loss reaches.
 - `p.requires_grad = False` on parameters, and `requires_grad_(False)` on modules.
+- An attribute of the program's own, by which it chooses what the optimizer gets: `p.trainable`.
 
 ## Limits
 A module that is unknown can be a parameter, and is not judged.

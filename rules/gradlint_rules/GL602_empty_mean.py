@@ -51,6 +51,7 @@ for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
 - Batches that are skipped when their loss is not finite.
 - Sums divided by something that cannot be zero: `mask.sum().clamp(min=1)`, `mask.sum() + 1e-6`.
 - Means over everything, weighted by a mask.
+- Pairs of one class, each sample with itself: `y[:, None] == y[None, :]`.
 
 ## Limits
 Whether a mask can be empty is not computed from what it is made of. A traced run knows the conditions on the way to a
