@@ -141,6 +141,16 @@ def fit(frames, settings):
         F.mse_loss(field(x), pixels[:2]).backward()
         updates.step()
 """
+POINTS = """
+def fit(image):
+    width, height = {}
+    for x in torch.randn(3, 2, 4):
+        places = torch.ones(2, 4)
+        places[..., 0] = places[..., 0] / width
+        optimizer.zero_grad()
+        F.mse_loss(net(places), x).backward()
+        optimizer.step()
+"""
 BALANCED = """
 class Balanced(torch.optim.Optimizer):
     def __init__(self, optimizer, weights):
@@ -206,6 +216,8 @@ class Balanced(torch.optim.Optimizer):
         (IMAGES, "unseen.read(frames[0])", "GL507"),
         (IMAGES, "transforms.ToTensor()(Image.open(frames[0]))", ""),
         (IMAGES, "transforms.functional.to_tensor(Image.open(frames[0]))", ""),
+        (POINTS, "net(image)", "GL201"),
+        (POINTS, "image.size", ""),
         (BALANCED, "torch.as_tensor(self.weights)", ""),
     ],
 )

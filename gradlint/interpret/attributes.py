@@ -312,7 +312,7 @@ def class_of(made: Instance | Object) -> Abstract | None:
     return made.cls if isinstance(made, Instance) else Lib(made.cls)
 
 
-_SIZES = frozenset(["shape", "ndim"])
+_SIZES = frozenset(["shape", "ndim", "size"])  # `image.size`, which is not called
 
 
 def is_looked_at(name: str, at: Call) -> bool:

@@ -52,7 +52,7 @@ def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
     """Ends the program where this backward has no graph, a freed one, or a saved tensor that was overwritten."""
     loss = event.value
     freed: set[int] = m.state.setdefault("freed", set())
-    visited = [value for value in tape.graph(loss) if value.records and value.saves]
+    visited = [value for value in _run_through(event) if value.records and value.saves]
     fails = not loss.requires_grad and not loss.assumed
     for value in visited:
         fails = (
@@ -65,6 +65,14 @@ def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
         m.state.setdefault("held", []).extend(visited)
     if fails:
         raise Raised(Object("builtins.RuntimeError", event.at), event.at)
+
+
+def _run_through(event: tape.Backward) -> list[Value]:
+    """The graph of a loss; of `autograd.grad(loss, inputs)` what lies above these: torch frees nothing else."""
+    graph = list(tape.graph(event.value))
+    inputs = {id(value) for value in event.inputs or ()}
+    wanted = [id(value) for value in graph if id(value) in inputs]
+    return tape.above(graph, wanted) if wanted else graph
 
 
 def loss_of(m: Machine, value: Abstract, call: Call) -> Value | None:
