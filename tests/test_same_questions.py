@@ -118,6 +118,7 @@ cfg(1) | cfg(2)
 cfg == "a" | key == "a"
 isinstance(cfg, dict) | isinstance(key, dict)
 isinstance(cfg, dict) | isinstance(cfg, list)
+isinstance(cfg, torch.optim.Adam) | isinstance(cfg, torch.optim.AdamW)
 "a" in cfg | "b" in cfg
 hasattr(cfg, "a") | hasattr(cfg, "b")
 getattr(cfg, "a") | getattr(cfg, "b")
@@ -222,6 +223,8 @@ cfg == "a" | cfg is None
 cfg is False | cfg
 len(cfg) == 0 | len(cfg) > 0
 cfg % 2 == 0 | cfg % 2 == 1
+isinstance(cfg, torch.optim.Adam) | isinstance(cfg, torch.optim.LBFGS)
+isinstance(cfg, torch.nn.Linear) | isinstance(cfg, torch.nn.Conv2d)
 """
 TURNED = """\
 cfg > 2 | cfg <= 2

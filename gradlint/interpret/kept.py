@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
 
 MAX_DEPTH = 6  # how deep containers and objects are searched
+_SUMS = ("torch.add", "torch.Tensor.add_")
 _LONG = 1000  # rounds that a loop is taken to have
 
 
@@ -168,9 +169,13 @@ def _own_rounds(loop: Loop, node: Value) -> set[int]:
 
 
 def _rounds(loop: Loop, node: Value, sure: frozenset[int] | None = None) -> set[int]:
-    """The rounds of the loop whose operations the graph of `node` still holds; of the assumed ones, those in `sure`."""
+    """The rounds of the loop whose operations the graph of `node` still holds; of the assumed ones, those in `sure`.
+
+    A sum of what was there before the loop, as the losses of several layers are, holds nothing of its rounds.
+    """
     found: set[int] = set()
     for inner in tape.graph(node):
-        if inner.kind is Kind.OPERATION and (sure is None or not inner.assumed or id(inner) in sure):
+        is_sum = inner.at == node.at and inner.op in _SUMS
+        if inner.kind is Kind.OPERATION and not is_sum and (sure is None or not inner.assumed or id(inner) in sure):
             found |= _own_rounds(loop, inner)
     return found

@@ -61,9 +61,18 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
     m.state["sampling"] = True
     m.state["ignored-labels"] = _ignored(m, function)
     result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
+    written = _names(function)
     for part, detail, at, name in _parts(m, result, "", function.node.code.span(function.node.at), 0):
-        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}", text=name))
+        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}", text=name or written.get(part, "")))
     return True
+
+
+def _names(function: Function) -> dict[str, str]:
+    """How the parts of a tuple are called that is returned, `return image, weights`, where that is one."""
+    returned = (node.value for node in ast.walk(function.node.source) if isinstance(node, ast.Return))
+    tuples = [value.elts for value in returned if isinstance(value, ast.Tuple)]
+    names = {tuple(part.id if isinstance(part, ast.Name) else "" for part in parts) for parts in tuples}
+    return {str(place): name for place, name in enumerate(names.pop())} if len(names) == 1 else {}
 
 
 def _is_dataset(made: Instance) -> bool:

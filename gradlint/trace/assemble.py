@@ -504,10 +504,17 @@ class Assembler:
         )
 
     def _on_kept(self, note: Note) -> Iterator[tape.Event]:
-        total = note.facts.get("total")
-        if total is not None and (self.value(total).iteration == self.rounds.now() or total.serial > self._trained_at):
+        total, kept, now = note.facts.get("total"), self.value(note.facts["op"]), self.rounds.now()
+        if total is not None and (self.value(total).iteration == now or total.serial > self._trained_at):
             return  # a sum within one round, or within what one backward comes after
-        yield tape.Kept(at=note.facts.get("at", NOWHERE), value=self.value(note.facts["op"]), how=note.facts["how"])
+        if total is not None and ("unseen" in kept.flags or _is_older(kept, now)):
+            return  # the term was there before the loop, or nobody saw when it was made
+        yield tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
+
+
+def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:
+    """Whether a value was made before the innermost loop began that is run now."""
+    return bool(now) and now[-1][0] not in dict(value.iteration)
 
 
 def _was_taken(note: Note) -> bool:

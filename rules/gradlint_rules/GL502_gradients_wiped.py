@@ -42,6 +42,7 @@ for x in torch.randn(5, 8, 4):
 
 ## What it does not report
 - Gradients that were read, copied or set by hand in between, as gradient surgery and sharpness-aware steps do.
+- Gradients that are put aside for a step and put back behind it, as those of other shards are.
 - Clearing what another model's loss left in these parameters.
 - A loop of backwards whose gradients are read, or with which tensors are moved, before they are cleared.
 - Clearing on every micro-batch while the step runs on every N-th: that is `accumulation-defeated` (GL505).
@@ -54,11 +55,12 @@ these make of the gradients of the first.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Event, Fact, InPlace, Kind, ModuleCall, Optimizer, Tape, Value, leaves
+from gradlint.tape import Backward, Clip, Event, Fact, InPlace, Kind, ModuleCall, Optimizer, Tape, Value, leaves
 from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
@@ -78,7 +80,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for account in accounts(paths):
         fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
         found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
-    found = [each for each in found if key(each[1].step) not in fed]
+    found = [each for each in found if key(each[1].step) not in fed and not _is_put_back(*each)]
     if all(tape.complete for tape in paths):
         found = _without_forgotten(paths, found)
     for account, update, wiped in (*found, *_halves(paths)):
@@ -123,6 +125,14 @@ def _wiped(update: Update) -> Wiped | None:
     rounds = dict(update.step.iteration)
     is_here = all(rounds.get(loop, number) == number for loop, number in last.sink.iteration)
     return last if is_here or _is_late(update, last) else None
+
+
+def _is_put_back(account: Account, update: Update, wiped: Wiped) -> bool:
+    """Whether gradients come back behind the step, where they were taken away: it was not to use them."""
+    behind = account.tape.events[update.step.order + 1 :]
+    until = itertools.takewhile(lambda event: not isinstance(event, Backward), behind)
+    given = (event for event in until if isinstance(event, Fact) and event.what == "gradient-set")
+    return any(account.tape.traced or event.stack == wiped.clearing.stack for event in given)
 
 
 def _is_late(update: Update, wiped: Wiped) -> bool:

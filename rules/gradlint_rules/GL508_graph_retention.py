@@ -68,6 +68,7 @@ assert all(loss.grad_fn is None for loss in losses)
 - What a later backward needs: log-probabilities of an episode, the terms of a loss that is summed in a loop and
   back-propagated after it.
 - What is detached, or made under `no_grad`.
+- A sum of losses that were computed before the loop, and what is written once: `if norm < 0: norm[0] = scores.mean()`.
 - Lists that end with the iteration. A deque with a bound below 1000, `deque(maxlen=20)`, is a note.
 
 ## Limits
@@ -81,6 +82,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Kept, Kind, Tape, Value
+from gradlint_rules.devices import is_below
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import surely_visited
@@ -100,7 +102,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for tape in (path for path in paths if path.complete):  # else the backward that needs it may be what was not run
         graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
         for event in _kept(tape):
-            if event.at in told | needed or id(event) in vague:
+            if event.at in told | needed or id(event) in vague or _is_written_once(event, tape):
                 continue
             if not event.value.requires_grad or not _is_certain(event, graphs):
                 continue
@@ -120,6 +122,13 @@ def _message(event: Kept) -> str:
 
 def _kept(tape: Tape) -> Iterator[Kept]:
     return (event for event in tape.events if isinstance(event, Kept))
+
+
+def _is_written_once(event: Kept, tape: Tape) -> bool:
+    """Whether it is written where the memory that it is written into was asked first: `if total < 0: total = …`."""
+    asked = (decision for decision in tape.decisions if is_below(event, decision))
+    storage = event.value.storage
+    return storage is not None and any(value.storage is storage for decision in asked for value in decision.about)
 
 
 def _vague(events: Sequence[Kept]) -> Iterator[Kept]:

@@ -76,7 +76,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
 - Labels that cannot be real: negative numbers, NaN, None, empty tensors.
 - Labels that losses ignore: 255, and the number (or the name of one) that stands behind `ignore_index=` in the file of
   the dataset.
-- Samples that say so: another part of them is a mask, a weight or a flag.
+- Samples that say so: another part of them is a mask, a weight or a flag, by its key or by the name that is returned.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
 
@@ -158,6 +158,8 @@ def _parts(tape: Tape) -> _Parts:
 def _is_target(part: str, parts: _Parts) -> bool:
     """Whether a part of a sample is a label by the words of its name, or by standing last."""
     first = part.partition(".")[0]
+    if "weight" in parts[part][2]:  # of a term of the loss
+        return False
     if _is_place(part) and first != "0" and int(first) == max(int(name.partition(".")[0]) for name in parts):
         return True
     return bool(_TARGETS.search(_HUMP.sub("_", parts[part][2]).lower()))

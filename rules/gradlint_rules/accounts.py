@@ -154,6 +154,8 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
             case ZeroGrad() | InPlace():
                 found = clears(optimizer, event, cleared)
                 if found is None:
+                    if is_alone and not optimizer.complete and isinstance(event, ZeroGrad):
+                        _doubt(pending, event)
                     continue
                 made.clearings.append(event)
                 if found:
@@ -167,6 +169,14 @@ def _account(tape: Tape, optimizer: Optimizer) -> Account:
                         gradient.doubtful = True
     made.left = [gradient.sink for gradient in pending if not gradient.used]
     return made
+
+
+def _doubt(pending: Sequence[Gradient], event: ZeroGrad) -> None:
+    """Marks what is cleared of an optimizer that is not known to hold it: `net.zero_grad()` of `pick(net)`."""
+    gone = identities(event.parameters)
+    for gradient in pending:
+        if share(gone, identities(list(gradient.sink.leaves))):
+            gradient.doubtful = True
 
 
 def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:

@@ -104,11 +104,11 @@ def gates(event: Event, paths: Sequence[Tape]) -> list[Decision]:
         decision
         for decision in (having[0].decisions if having else ())
         if (decision.at, decision.holds) in common
-        and ((decision.at, not decision.holds) in made or _is_below(event, decision))
+        and ((decision.at, not decision.holds) in made or is_below(event, decision))
     ]
 
 
-def _is_below(event: Event, decision: Decision) -> bool:
+def is_below(event: Event, decision: Decision) -> bool:
     """Whether something happens within the statement that a decision is the condition of, or in what that calls."""
     whole = decision.whole
     return whole is not None and any(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions, registry
 from gradlint.interpret.attributes import class_of
-from gradlint.interpret.registry import function
+from gradlint.interpret.registry import canonical, function
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -33,6 +33,7 @@ from gradlint.interpret.values import (
     Test,
     Unknown,
 )
+from gradlint.library.effects import layer
 from gradlint.library.python.results import fresh, text
 from gradlint.tape import Kind
 
@@ -59,7 +60,7 @@ def isinstance_(m: Machine, call: Call) -> Abstract:
 
 def _belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstract:
     wanted = list(_flatten(classes, set()))
-    answers = [_is_one(value, cls) for cls in wanted]
+    answers = [False if _is_of_another(m, value, cls) else _is_one(value, cls) for cls in wanted]
     if True in answers or _exhausted(value, wanted):
         return TRUE
     if wanted and all(answer is False for answer in answers):
@@ -67,6 +68,29 @@ def _belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstr
     open_ = tuple(cls for cls, answer in zip(wanted, answers, strict=True) if answer is None)
     operand = tuple(cls.name if isinstance(cls, Lib) else m.symbol(cls) for cls in open_)
     return conditions.boolean(m, Test(m.symbol(value), "isa", operand[0] if len(operand) == 1 else operand), text)
+
+
+def _is_of_another(m: Machine, value: Abstract, cls: Abstract) -> bool:
+    """Whether it is known to be of a class of torch beside which it cannot be of this one: an optimizer is of one."""
+    if not isinstance(value, Unknown) or not isinstance(cls, Lib):
+        return False
+    known = (test for test, holds in m.oracle.facts.truth.items() if holds and test[:2] == (value.symbol, "isa"))
+    return any(_are_apart(canonical(cls.name), canonical(other)) for *_, other in known if isinstance(other, str))
+
+
+def _are_apart(one: str, other: str) -> bool:
+    """Whether two classes of torch are optimizers or layers, neither of which is derived from the other."""
+    if registry.is_a(one, other) or registry.is_a(other, one):
+        return False
+    shorts = sorted(name.rpartition(".")[2] for name in (one, other))
+    if shorts[1].startswith(shorts[0]):  # AdamW is an Adam since torch 2.7
+        return False
+    return all(_is_kind(name, "torch.optim") for name in (one, other)) or all(layer(name) for name in (one, other))
+
+
+def _is_kind(name: str, home: str) -> bool:
+    package, _, short = name.rpartition(".")
+    return package == home and short[:1].isupper()
 
 
 def _flatten(classes: Abstract, seen: set[int]) -> typing.Iterator[Abstract]:
