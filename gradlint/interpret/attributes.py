@@ -337,4 +337,7 @@ def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | 
         return known
     if name in _SIZES:  # of a tensor, most likely: a number, and nothing to differentiate
         return Unknown(unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True)
-    return derived(m, unknown, "attribute", name, at.node, at.frame)
+    made = derived(m, unknown, "attribute", name, at.node, at.frame)
+    if known is not None:
+        m.state.setdefault("looked at", {})[made.symbol] = known  # clear = optimizer.zero_grad; clear()
+    return made

@@ -130,6 +130,9 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
 
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
+    known = m.state.get("looked at", {}).get(function.symbol)
+    if known is not None:
+        return m.call(known, call)
     if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):
         tell("data call", m, function.symbol, call)
         made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)

@@ -27,6 +27,7 @@ OTHERWISE = {
     ("parts_by_name", "GL515"): "the rule reads the statement that makes the parameter",
     ("functions_for_methods", "GL206"): "a method looks as if it worked in place, a function does not",
     ("contexts_on_a_stack", "GL303"): "the rule asks of `with` alone; a class that is not called raises on a stack",
+    ("contexts_on_a_stack", "GL505"): "a context that is a generator of the program's own is not run on a stack",
     ("batches_from_a_generator", "GL503"): "what a generator hands on of a part of a stream is not known for one",
     ("drained_iterator", "GL503"): "a loop over a range is told from one over batches by its text",
 }
