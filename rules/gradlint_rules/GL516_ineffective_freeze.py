@@ -56,7 +56,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Parameter, Tape
+from gradlint.tape import Fact, Tape, Value
 from gradlint_rules.structure import frozen
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -81,7 +81,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         for fact in tape.events:
             if not isinstance(fact, Fact) or fact.what != "frozen-in-vain" or fact.value is None or fact.at in told:
                 continue
-            if trained.get(id(fact.value.parameter), -1) > fact.order and not _is_left_out(tape, fact.value.parameter):
+            if trained.get(id(fact.value.parameter), -1) > fact.order and not _is_of_its_own(tape, fact):
                 told.add(fact.at)
                 why, advice = _WHY.get(
                     fact.detail, (f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`.")
@@ -90,9 +90,14 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
                 yield Report(fact.at, message, advice, places(fact.at))
 
 
-def _is_left_out(tape: Tape, parameter: Parameter | None) -> bool:
-    """Whether there are optimizers, and none has it: `[p for p in model.parameters() if p.trainable]`."""
-    optimizers = tape.optimizers()
+def _is_of_its_own(tape: Tape, fact: Fact) -> bool:
+    """Whether an attribute can be one of the program's own: `SGD([p for p in model.parameters() if p.trainable])`."""
+    return fact.detail not in _WHY and "grad" not in fact.detail and _is_left_out(tape, fact.value)
+
+
+def _is_left_out(tape: Tape, value: Value | None) -> bool:
+    """Whether there are optimizers, and none of them has it."""
+    optimizers, parameter = tape.optimizers(), value.parameter if value is not None else None
     if parameter is None or not optimizers or not all(each.complete and each.parameters for each in optimizers):
         return False
     return not any(each.holds(parameter) for each in optimizers)
