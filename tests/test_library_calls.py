@@ -19,9 +19,11 @@ PARTS = 4
 def _program(imports: str, base: str, calls: list[str]) -> str:
     """A program that makes each of the calls in a function of its own."""
     head = f"import torch\n{imports}\n\nclass Kind({base}):\n    pass\n\n"
-    return head + "\n".join(
+    text = head + "\n".join(
         f"def f{number}(x, loss):\n    y = {call}\n    y(x)\n    loss.backward()\n" for number, call in enumerate(calls)
     )
+    compile(text, "calls.py", "exec")  # what does not parse is not analysed, and has no mistakes
+    return text
 
 
 def _written(name: str) -> tuple[str, str]:
@@ -50,6 +52,10 @@ def _real(name: str) -> Any:
 
 
 METHODS_OF_CLASSES = sorted({(cls, name) for cls, name in METHODS if "." in cls and hasattr(_real(cls), name)})
+
+
+def test_there_are_methods_to_call() -> None:
+    assert len(METHODS_OF_CLASSES) > 200
 
 
 @pytest.mark.parametrize("part", range(PARTS))
