@@ -542,8 +542,8 @@ def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
 
 
 def _terms(made: Op) -> tuple[Op, ...]:
-    """What a sum is made of, and what these are scaled from: `decay * total + (1 - decay) * loss`."""
-    return (*made.inputs, *(source for term in made.inputs for source in term.inputs))
+    """What a sum is made of, and what carries a gradient there is scaled from: `decay * total + (1 - decay) * loss`."""
+    return (*made.inputs, *(source for term in made.inputs if term.requires_grad for source in term.inputs))
 
 
 def _grows_into(total: Op, made: Op) -> bool:
