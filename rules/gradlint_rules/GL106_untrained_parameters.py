@@ -191,7 +191,16 @@ def _obstacle(value: Value) -> str:
 
 
 def _blocked(tape: Tape) -> Iterator[_Blocked]:
-    """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that trains others."""
+    """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that trains others.
+
+    None that a Function stands before, which was called without `apply`: that is GL804, whatever else is in the way.
+    """
+    found = list(_held_behind(tape))
+    bypassed = {id(blocked.parameter) for blocked in found if is_bypassed(blocked.by, tape)}
+    return (blocked for blocked in found if id(blocked.parameter) not in bypassed)
+
+
+def _held_behind(tape: Tape) -> Iterator[_Blocked]:
     seen: set[tuple[int, int]] = set()
     steps = any(isinstance(event, OptimizerStep) for event in tape.events)
     for sink in tape.backwards() if steps else ():
@@ -205,7 +214,6 @@ def _blocked(tape: Tape) -> Iterator[_Blocked]:
                 or optimizer is None
                 or (id(obstacle), id(parameter)) in seen
                 or _is_written(leaf, tape)
-                or is_bypassed(obstacle, tape)
             ):
                 continue
             seen.add((id(obstacle), id(parameter)))
