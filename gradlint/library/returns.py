@@ -120,22 +120,33 @@ class _Reader:
                     value = known[0]
                 case ir.Conditional():
                     return [*self.alternatives(value.then), *self.alternatives(value.otherwise)]
-                case ir.Call(function=ir.Name(id="tuple"), args=[ir.Name() as kept], kwargs=[]):
-                    return [self._as_tuple(value, kept)]
                 case _:
                     break
-        return [value]
+        items = None if isinstance(value, ir.Display) and value.kind == "list" else self._items(value)
+        return [value if value is None or items is None else ir.Display(value.at, "tuple", items)]
 
-    def _as_tuple(self, value: ir.Call, kept: ir.Name) -> ir.Node:
-        """`tuple(grads)` of a list that is assigned once, `[None] * 3`, and then filled place by place."""
-        known, times = self.assigned.get(kept.id, []), 1
-        shown = known[0] if len(known) == 1 else None
-        if isinstance(shown, ir.Binary) and shown.op == "*" and isinstance(shown.right, ir.Literal):
-            times = shown.right.value if isinstance(shown.right.value, int) else 0
-            shown = shown.left if times else None
-        if isinstance(shown, ir.Display) and not any(isinstance(item, ir.Star) for item in shown.items):
-            return ir.Display(value.at, "tuple", [kept] * (len(shown.items) * times))
-        return value
+    def _items(self, value: ir.Node | None, depth: int = 0) -> list[ir.Node] | None:
+        """The items of `(*grads, None)` or `(grad,) + (None,) * 3`; None where it is not known how many there are.
+
+        A list with a name, `grads = [None] * 3`, is filled place by place: of what it holds nothing is known.
+        """
+        if depth > _DEPTH:
+            return None
+        parts: list[list[ir.Node] | None] = [None]
+        match value:
+            case ir.Display():
+                parts = [self._items(p.value, depth + 1) if isinstance(p, ir.Star) else [p] for p in value.items]
+            case ir.Binary(op="+"):
+                parts = [self._items(side, depth + 1) for side in (value.left, value.right)]
+            case ir.Binary(op="*", right=ir.Literal(value=int(times))):
+                parts = [self._items(value.left, depth + 1)] * times
+            case ir.Call(function=ir.Name(id="tuple"), args=[kept], kwargs=[]):
+                parts = [self._items(kept, depth + 1)]
+            case ir.Name() if len(known := self.assigned.get(value.id, [])) == 1:
+                items = self._items(known[0], depth + 1)
+                is_tuple = isinstance(known[0], ir.Display) and known[0].kind == "tuple"
+                parts = [items if items is None or is_tuple else [value for _ in items]]
+        return None if None in parts else [item for part in parts for item in part or []]
 
     def fault(self, node: ir.Return, value: ir.Node | None, inputs: int) -> Fault | None:
         """What is wrong with returning `value` for this many inputs; None where nothing is, or it is not known."""

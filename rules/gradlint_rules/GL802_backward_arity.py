@@ -86,7 +86,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             told.add(fact.at)
             given, inputs, kind = fact.detail.split()
             applied = [Related(at, message) for at, message in fact.related]
-            yield Report(fact.at, _message(fact.text, int(given), int(inputs), kind), _HELP, places(fact.at, *applied))
+            message = _message(fact.text, int(given), int(inputs), kind)
+            yield Report(fact.at, message, _HELP, places(fact.at, *applied), hints={"given": given})
 
 
 def _message(name: str, given: int, inputs: int, kind: str) -> str:

@@ -75,6 +75,8 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     inputs = [argument.arg for argument in forward.args[1:]]
     if len(given) >= len(inputs):
         raise NoFixError("there are more gradients than inputs")
+    if any(isinstance(each, ast.Starred) for each in given):
+        return (source.behind_text(given[-1], ", None" * (len(inputs) - int(finding.hints["given"]))),)
     slots = _slots(statement, given, inputs, source)
     edits = []
     for slot, left, gradient in zip(slots, (-1, *slots), given, strict=False):
