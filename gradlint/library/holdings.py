@@ -19,7 +19,6 @@ from gradlint.interpret.values import (
     Bound,
     Builtin,
     Call,
-    Class,
     Instance,
     Mapping,
     Object,
@@ -31,6 +30,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library import roles
 from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
+from gradlint.library.python import records
 from gradlint.tape import Cut, Kind, Value
 
 if TYPE_CHECKING:
@@ -154,10 +154,9 @@ def parameters_in(m: Machine, part: Abstract, call: Call, depth: int = 0) -> Ite
 
 def _is_record(part: Abstract) -> bool:
     """Whether it is of a dataclass or a named tuple, which hold what they are given as a dict does."""
-    if not isinstance(part, Instance) or is_module(part):
-        return isinstance(part, Object) and part.cls == "typing.NamedTuple"
-    is_dataclass = any(isinstance(cls, Class) and cls.dataclass for cls in part.cls.lineage())
-    return is_dataclass or "typing.NamedTuple" in part.cls.libraries()
+    if is_module(part) or not isinstance(part, Instance | Object):
+        return False
+    return records.is_named_tuple(part) or (isinstance(part, Instance) and records.is_made_of_fields(part.cls))
 
 
 @hears("end")

@@ -27,6 +27,7 @@ from gradlint.interpret.values import (
     Function,
     Instance,
     Mapping,
+    Object,
     Sequence,
     Symbol,
     Tensor,
@@ -34,6 +35,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library.data import DATASET
+from gradlint.library.python import records
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
@@ -105,15 +107,30 @@ def can_be_missing(m: Machine, key: object, mapping: Abstract, call: Call) -> bo
     return conditions.decide(m, missing, call.node, call.frame, default=False)
 
 
-def _parts(m: Machine, value: Abstract, name: str, at: Span, depth: int) -> Iterator[tuple[str, str, Span, str]]:
-    if depth < MAX_DEPTH and isinstance(value, Sequence) and value.kind == "tuple":
-        for position, item in enumerate(value.items):
-            yield from _parts(m, item, f"{name}.{position}" if name else str(position), at, depth + 1)
-    elif depth < MAX_DEPTH and isinstance(value, Mapping):
-        for key, item in value.items.items():
-            yield from _parts(m, item, f"{name}.{key}" if name else str(key), at, depth + 1)
-    else:
-        yield (name or "0", *_described(m, value, at), value.node.name if isinstance(value, Tensor) else "")
+def _parts(
+    m: Machine, value: Abstract, name: str, at: Span, depth: int, field: str = ""
+) -> Iterator[tuple[str, str, Span, str]]:
+    within = _within(value) if depth < MAX_DEPTH else None
+    if within is None:
+        own = value.node.name if isinstance(value, Tensor) else ""
+        yield (name or "0", *_described(m, value, at), field or own)
+        return
+    for key, item, called in within:
+        yield from _parts(m, item, f"{name}.{key}" if name else key, at, depth + 1, called)
+
+
+def _within(value: Abstract) -> list[tuple[str, Abstract, str]] | None:
+    """The places or keys of what a sample is made of, what lies there, and the name of the field that it is."""
+    match value:
+        case Sequence(kind="tuple"):
+            return [(str(place), item, "") for place, item in enumerate(value.items)]
+        case Mapping():
+            return [(str(key), item, "") for key, item in value.items.items()]
+        case Instance() | Object() if records.is_named_tuple(value):
+            return [(str(place), item, field) for place, (field, item) in enumerate(records.parts(value).items())]
+        case Instance() if records.is_made_of_fields(value.cls):
+            return [(field, value.attrs[field], "") for field in records.fields(value.cls) if field in value.attrs]
+    return None
 
 
 def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:

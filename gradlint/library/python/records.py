@@ -103,8 +103,13 @@ def is_dataclass(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     cls = value.cls if isinstance(value, Instance) else value
     if isinstance(cls, Class):
-        return TRUE if any(isinstance(entry, Class) and entry.dataclass for entry in cls.lineage()) else FALSE
+        return TRUE if is_made_of_fields(cls) else FALSE
     return fresh(m, call, "bool")
+
+
+def is_made_of_fields(cls: Class) -> bool:
+    """Whether a class is a dataclass, or inherits from one."""
+    return any(isinstance(entry, Class) and entry.dataclass for entry in cls.lineage())
 
 
 # named tuples
@@ -129,6 +134,11 @@ def initialise(m: Machine, receiver: Instance, call: Call) -> Abstract:
         default = receiver.cls.namespace.get(name)
         receiver.attrs[name] = given.get(name) or default or m.unknown(name)
     return NONE
+
+
+def is_named_tuple(value: Instance | Object) -> bool:
+    """Whether it is of a class that `NamedTuple` or `namedtuple` made."""
+    return value.cls == _TUPLES if isinstance(value, Object) else _TUPLES in value.cls.libraries()
 
 
 def parts(value: Instance | Object) -> dict[str, Abstract]:
