@@ -86,9 +86,10 @@ def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool
     """Whether the backward and the step of its round stand on the same side of it, and no other clip between them."""
     if clip.exhausted or not clip.iteration:
         return False
-    steps_in = {loop for update in account.updates for loop, _ in update.step.iteration}
+    trained = {each for sink in account.backwards for each in sink.iteration}
+    steps_in = {each[0] for update in account.updates for each in update.step.iteration if each in trained}
     mine = clip.iteration
-    while len(mine) > 1 and mine[-1][0] not in steps_in:  # a loop over groups or parameters alone
+    while len(mine) > 1 and mine[-1][0] not in steps_in:  # a loop over groups or parameters alone, or over the stages
         mine = mine[:-1]
     loop, _ = mine[len(mine) - 1]
     if any(loop in dict(other.iteration) and _is_of_the_same(clip, other) for other in in_time):
