@@ -9,7 +9,7 @@ from gradlint.interpret import conditions
 from gradlint.interpret.iteration import iterates, rounds
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Range, Sequence, Unknown
 from gradlint.library.python.lazies import in_step, is_open, lazy, listed
 from gradlint.library.python.results import argument, functions, last, pair, place, settled
 
@@ -73,6 +73,10 @@ def over_islice(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     bounds = receiver.state["bounds"]
     known = [bound.value for bound in bounds if isinstance(bound, Const)]
     wanted = slice(*known) if known and len(known) == len(bounds) else slice(None)
+    numbers = _counted(receiver.state["sources"], wanted)
+    if numbers is not None:
+        m.iterate(numbers, visit, call)
+        return
     picked = itertools.islice(itertools.count(), wanted.start or 0, wanted.stop, wanted.step or 1)
     position, target = -1, next(picked, None)
 
@@ -88,6 +92,20 @@ def over_islice(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
 
     for source in receiver.state["sources"] if target is not None else []:
         m.iterate(source, step, call)
+
+
+def _counted(sources: list[Abstract], wanted: slice) -> Range | None:
+    """`islice(count(1), 8)` is `range(1, 9)`."""
+    match sources:
+        case [
+            Object(
+                cls="itertools.count", state={"start": Const(value=int(start)), "step": Const(value=int(by))} as made
+            )
+        ]:
+            if "passed" not in made and isinstance(wanted.stop, int):
+                first, stop, step = wanted.start or 0, wanted.stop, wanted.step or 1
+                return Range(Const(start + by * first), Const(start + by * stop), Const(by * step))
+    return None
 
 
 @function("itertools.cycle", "itertools.repeat")
