@@ -55,10 +55,11 @@ def isinstance_(m: Machine, call: Call) -> Abstract:
     """`isinstance(x, cls)`."""
     if len(call.args) != 2:
         return fresh(m, call, "bool")
-    return _belongs(m, call.args[0], call.args[1], text(call))
+    return belongs(m, call.args[0], call.args[1], text(call))
 
 
-def _belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstract:
+def belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstract:
+    """Whether `value` is of one of these classes."""
     wanted = list(_flatten(classes, set()))
     answers = [False if _is_of_another(m, value, cls) else _is_one(value, cls) for cls in wanted]
     if True in answers or _exhausted(value, wanted):
@@ -227,13 +228,14 @@ def issubclass_(m: Machine, call: Call) -> Abstract:
     if len(call.args) != 2:
         return fresh(m, call, "bool")
     derived, bases = call.args
-    answers = [_is_subclass(derived, base) for base in _flatten(bases, set())]
+    answers = [is_subclass(derived, base) for base in _flatten(bases, set())]
     if True in answers or all(answer is False for answer in answers):
         return TRUE if True in answers else FALSE
     return conditions.boolean(m, Test(m.symbol(derived), "subclass of", m.symbol(bases)), text(call))
 
 
-def _is_subclass(derived: Abstract, base: Abstract) -> bool | None:
+def is_subclass(derived: Abstract, base: Abstract) -> bool | None:
+    """Whether one class is another or derived from it; None where that is not known."""
     if isinstance(derived, Class):
         if base in derived.lineage():
             return True

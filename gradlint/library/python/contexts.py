@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _STACK = "contextlib.ExitStack"
 
 
-@function("contextlib.contextmanager")
+@function("contextlib.contextmanager", "contextlib.asynccontextmanager")
 def contextmanager(m: Machine, call: Call) -> Abstract:
     """`@contextmanager`: a call of the function gives a context that runs it around a body."""
     if not call.args:

@@ -74,9 +74,9 @@ def wraps(m: Machine, call: Call) -> Abstract:
 
 
 @functions(
-    "functools.cache", "functools.lru_cache", "functools.total_ordering", "functools.singledispatch", "typing.overload",
+    "functools.cache", "functools.lru_cache", "functools.total_ordering", "typing.overload",
     "typing.final", "typing.no_type_check", "typing.runtime_checkable", "typing.override",
-    "abc.abstractmethod", "contextlib.asynccontextmanager", "atexit.register", "warnings.deprecated", "enum.unique",
+    "abc.abstractmethod", "atexit.register", "warnings.deprecated", "enum.unique",
 )  # fmt: skip
 def transparent(m: Machine, call: Call, name: str) -> Abstract:
     """A decorator without effect on gradients, bare or with settings."""
