@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -395,20 +394,27 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
         inside, m.loops = m.loops, list(outside)  # what is done with a value is no part of the generator's own loops
         for loop in inside[len(outside) :] if outside else ():
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
+            outside[-1].fed_by.add(loop.number)
         given.items.append(value)
         try:
             if visit(value):
                 raise _Unwound
         finally:
             m.loops = inside
-        return NONE
+        return m.unknown("yield", data=True) if "sent to" in generator.state else NONE
 
     frame.on_yield = on_yield
     frame.wanted = outside[-1].rounds if outside else 0
-    with contextlib.suppress(_Unwound):
+    was_run = function.node in m.executed
+    try:
         run(m, function, frame, body(function.node), call)
         given.consumed = call.frame.span(call.node)
         generator.state["given"] = given
+    except _Unwound:
+        if (
+            not was_run and outside and not outside[-1].over
+        ):  # `next(learner)`: what stands behind the `yield` was not run
+            m.executed.discard(function.node)
 
 
 def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None], call: Call) -> None:

@@ -269,7 +269,7 @@ def over_object(m: Machine, made: Object, visit: Visit, call: Call) -> None:
 
 @handles(ITERATE, Instance)
 def over_instance(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
-    own = m.session.member_of(instance.cls, "__iter__")
+    own = m.session.member_of(instance.cls, "__iter__") or m.session.member_of(instance.cls, "__aiter__")
     if own is not None:
         made = m.invoke(own, [instance], call)
         if made is instance:
@@ -292,7 +292,7 @@ def over_instance(m: Machine, instance: Instance, visit: Visit, call: Call) -> N
 
 
 def _by_next(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
-    step = m.session.member_of(instance.cls, "__next__")
+    step = m.session.member_of(instance.cls, "__next__") or m.session.member_of(instance.cls, "__anext__")
     for round_ in rounds(m):
         item = (
             m.invoke(step, [instance], call) if step is not None else Unknown(m.symbol(instance).derive(round_, "item"))

@@ -130,6 +130,7 @@ class Loop:
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
     is_single: bool = False  # it runs over one item: its rounds are none
+    fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
     drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
 
     @property
@@ -141,6 +142,11 @@ class Loop:
     def hands_on(self) -> set[Symbol]:
         """What the items come from that its rounds get."""
         return self.sizes.keys() | self.drawn
+
+    def is_on_the_way(self) -> None:
+        """Its last round was a part of one: a machine of several states has not come round yet."""
+        self.rounds += 1
+        self.drains = None if self.drains is None else self.drains + 1
 
     def ends(self) -> None:
         """Its last round was the last one: there was nothing more to run over."""

@@ -232,11 +232,15 @@ class Session:
                 self.restart()
 
     def _admit(self, m: Machine, loop: Loop) -> bool:
-        """Takes a loop for one that trains, where a backward runs in a round of it and in none of a loop within it."""
+        """Takes a loop for one that trains, where a backward runs in a round of it and in none of a loop within it.
+
+        A round of a generator's own loop is one of the loop over the generator.
+        """
         node = loop.node
         if not isinstance(node, ir.For | ir.While):
             return False
-        if not any(_innermost(m, sink) == loop.number for sink in m.sinks):
+        own = {loop.number, *loop.fed_by}
+        if not any(_innermost(m, sink) in own for sink in m.sinks):
             return False
         self._rounds[id(node)] = (True, False)
         self.restart()
@@ -474,8 +478,9 @@ def _hook(m: Machine, instance: Abstract, name: str, method: Abstract, call: Cal
 
 
 def _drain(m: Machine, result: Abstract, call: Call) -> None:
-    """Runs a generator that an entry returns."""
+    """Runs a generator that an entry returns; what it is sent is not known."""
     if isinstance(result, Object) and result.cls == "builtins.generator":
+        result.state["sent to"] = True
         m.items(result, call)
 
 

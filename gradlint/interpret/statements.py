@@ -505,6 +505,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
     with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
         loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
+        begun = _phase(m, node.test, frame)
         while loop.goes_on:
             m.state["leaves"] = False
             value = m.evaluate(node.test, frame)
@@ -522,9 +523,23 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
                 return None
             if signal is not None and signal.kind == "return":
                 return signal
+            if begun is not None and loop.rounds < MAX_ITEMS and _phase(m, node.test, frame) not in (begun, None):
+                loop.is_on_the_way()
         m.emit(tape.Fact(at=frame.span(node), what="endless", text=frame.text(node.test)))
         kept.report(m, loop)
     return m.execute(node.otherwise, frame) if not isinstance(node.test, ir.Literal) else None
+
+
+def _phase(m: Machine, test: ir.Node, frame: Frame) -> object:
+    """The state that a machine is in, a member of an enum or a word: `while self.state is not State.DONE`."""
+    match test:
+        case ir.Compare(ops=["is not" | "!="], left=ir.Name() | ir.Attribute() as asked):
+            value = m.evaluate(asked, frame)
+            if isinstance(value, Instance) and "member" in value.state:
+                return id(value)
+            if isinstance(value, Const) and isinstance(value.value, str):
+                return value.value
+    return None
 
 
 def _counted_rounds(m: Machine, node: ir.While, frame: Frame) -> int:
