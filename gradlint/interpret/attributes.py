@@ -138,6 +138,8 @@ def bound_member(m: Machine, member: Abstract, receiver: Abstract, cls: Abstract
         if member.cls == "builtins.classmethod":
             inner = member.state.get("function")
             return Bound(inner, cls) if isinstance(inner, Abstract) else member
+    if isinstance(member, Instance) and (getter := m.session.member_of(member.cls, "__get__")) is not None:
+        return m.invoke(getter, [member, receiver, cls], at)
     return member
 
 

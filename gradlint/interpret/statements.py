@@ -215,6 +215,9 @@ def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: C
             if isinstance(setter, Abstract):
                 m.call(setter, Call(name, [owner, value], {}, at.node, at.frame))
                 return
+        if isinstance(found, Instance) and (own := m.session.member_of(found.cls, "__set__")) is not None:
+            m.invoke(own, [found, owner, value], at)
+            return
         if isinstance(cls, Class) and "__setattr__" in cls.namespace:
             break
     hook = m.session.member_of(owner.cls, "__setattr__")
@@ -775,8 +778,11 @@ def class_(m: Machine, node: ir.Class, frame: Frame) -> None:
     made = Class(node.name, bases, scope.locals, node)
     assert isinstance(annotations, Mapping)
     made.annotations = {str(name): (scope.locals.get(str(name)), node) for name in annotations.items}
-    for member in scope.locals.values():
+    for name, member in list(scope.locals.items()):
         _own(member, made)
+        named = m.session.member_of(member.cls, "__set_name__") if isinstance(member, Instance) else None
+        if named is not None:
+            m.invoke(named, [member, made, Const(name)], Call(name, [], {}, node, frame))
     for base in made.libraries():
         hook = find_method(canonical(base), "__init_subclass__")
         if hook is not None:
