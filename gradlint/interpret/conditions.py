@@ -439,8 +439,8 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         elif isinstance(left, Class | Lib):
             answers = [_is_same_class(left, item) for item in right.items]
             known = True if True in answers else None if None in answers else False
-        elif isinstance(left, Unknown) and len(constants) == len(right.items):
-            return boolean(m, Test(left.symbol.asked, "in", tuple(map(str, constants)), negated), text)
+        elif isinstance(left, Unknown) and len(constants) == len(right.items) and all(map(_is_hashable, constants)):
+            return boolean(m, Test(left.symbol.asked, "in", tuple(constants), negated), text)
     if known is not None:
         return TRUE if known != negated else FALSE
     operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)

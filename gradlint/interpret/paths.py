@@ -59,8 +59,8 @@ class Facts:
         self.equal: dict[Symbol, object] = {}
         self.low: dict[Symbol, tuple[float, bool]] = {}
         self.high: dict[Symbol, tuple[float, bool]] = {}
-        self.among: dict[Symbol, frozenset[str]] = {}  # one of these it is: `x in ("a", "b")`
-        self.barred: dict[Symbol, frozenset[str]] = {}  # none of these
+        self.among: dict[Symbol, frozenset[object]] = {}  # one of these it is: `x in ("a", "b")`
+        self.barred: dict[Symbol, frozenset[object]] = {}  # none of these
 
     def known(self, test: Test) -> bool | None:
         """Whether what is known decides the test."""
@@ -79,20 +79,24 @@ class Facts:
             return False
         if relation == "true" and self.truth.get((subject, "is", None)):
             return False
-        if (relation == "in" and isinstance(operand, tuple)) or (relation == "==" and isinstance(operand, str)):
-            return self._is_one_of(subject, frozenset(operand if isinstance(operand, tuple) else [operand]))
+        one_of = self._one_of(subject, relation, operand)
+        if one_of is not None:
+            return one_of
         if relation in ("<", "<=", ">", ">=", "==", "true") and (
             relation == "true" or isinstance(operand, int | float)
         ):
             return self._interval(subject, relation, 0 if relation == "true" else operand)
         return None
 
-    def _is_one_of(self, subject: Symbol, some: frozenset[str]) -> bool | None:
+    def _one_of(self, subject: Symbol, relation: str, operand: object) -> bool | None:
+        """What the constants that it can still be, and those that it cannot be, say to a question."""
         barred = self.barred.get(subject, frozenset())
-        left = self.among[subject] - barred if subject in self.among else None
-        if some <= barred or (left is not None and not left & some):
-            return False
-        return True if left is not None and left <= some else None
+        if subject in self.among:
+            answers = {_decide(constant, relation, operand) for constant in self.among[subject] - barred}
+            if len(answers) == 1:
+                return answers.pop()
+        asked = (operand,) if relation == "==" else operand if relation == "in" else None
+        return False if isinstance(asked, tuple) and barred.issuperset(asked) else None
 
     def _known_true(self, subject: Symbol) -> bool:
         return bool(self.truth.get((subject, "true", None))) or subject in self.low or subject in self.high
@@ -123,7 +127,7 @@ class Facts:
         match test.relation, holds:
             case "==", True:
                 self.equal[test.subject] = test.operand
-            case "==", False if isinstance(test.operand, str):
+            case "==", False:
                 self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | {test.operand}
             case "in", True if isinstance(test.operand, tuple):
                 some = frozenset(test.operand)
@@ -156,7 +160,7 @@ def _decide(value: object, relation: str, operand: object) -> bool | None:
     if relation == "==":
         return value == operand
     if relation == "in" and isinstance(operand, tuple):
-        return str(value) in operand
+        return value in operand
     if isinstance(value, int | float) and isinstance(operand, int | float):
         return {"<": value < operand, "<=": value <= operand, ">": value > operand, ">=": value >= operand}.get(
             relation
