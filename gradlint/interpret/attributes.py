@@ -189,10 +189,9 @@ def _in_lineage(
             handler = find_attribute(base, name)
             if handler is not None:
                 return handler(m, receiver, at)
-            own = library_receiver(receiver, base)
-            known = method(own, base, name) if own is not None else None
-            if known is not None:
-                return known
+            own = library_receiver(receiver, base) if find_method(base, name) is not None else None
+            if own is not None:
+                return method(own, base, name)
             if name == "__init__" and isinstance(receiver, Instance):
                 return _constructor(receiver, base)
     return None

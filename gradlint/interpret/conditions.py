@@ -70,16 +70,25 @@ def known_truth(value: Abstract) -> bool | None:
 
 
 def asked(m: Machine, value: Abstract) -> Abstract:
-    """What is asked where `value` is: what the `__bool__` of its own class says."""
-    own = m.session.member_of(value.cls, "__bool__") if isinstance(value, Instance) else None
-    if not isinstance(own, Function):
-        return value
-    return m.call(own, Call("bool", [value], {}, own.node, own.scope))
+    """What is asked where a branch is on `value`: what the `__bool__` of its own class says, or else its `__len__`.
+
+    Whoever meets a value asks it once; the questions below are asked of what that gave.
+    """
+    if isinstance(value, Instance):
+        owns = [m.session.member_of(value.cls, name) for name in ("__bool__", "__len__")]
+        own = next((own for own in owns if isinstance(own, Function)), None)
+        if own is not None:
+            return m.call(own, Call(own.name, [value], {}, own.node, own.scope))
+    return value
+
+
+def question(m: Machine, node: ir.Node, frame: Frame) -> Abstract:
+    """What a branch on `node` asks."""
+    return asked(m, m.evaluate(node, frame))
 
 
 def test_of(m: Machine, value: Abstract) -> Test:
     """The question whether `value` is true."""
-    value = asked(m, value)
     if isinstance(value, Unknown) and value.test is not None:
         return value.test
     known = m.tests.get(id(value.node if isinstance(value, Tensor) else value))
@@ -94,8 +103,7 @@ def is_answer(m: Machine, value: Abstract) -> bool:
 
 
 def truth(m: Machine, value: Abstract) -> bool | None:
-    """Whether `value` is true, as far as this path knows; asks nobody but the object itself."""
-    value = asked(m, value)
+    """Whether `value` is true, as far as this path knows."""
     known = known_truth(value)
     if known is None:
         known = m.oracle.facts.known(test_of(m, value))
@@ -106,7 +114,6 @@ def decide(
     m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True, whole: ir.Node | None = None
 ) -> bool:
     """Whether a branch on `value` is taken; forks the path where that is unknown. `whole` is what hangs on it."""
-    value = asked(m, value)
     known = truth(m, value)
     if known is not None:
         return known

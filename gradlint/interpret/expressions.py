@@ -397,9 +397,10 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
         value = m.evaluate(part, frame)
         if position == len(node.values) - 1:
             return value
-        known = conditions.truth(m, value)
+        said = conditions.asked(m, value)
+        known = conditions.truth(m, said)
         if known is None:
-            known = conditions.decide(m, value, part, frame, default=default)
+            known = conditions.decide(m, said, part, frame, default=default)
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
             tell("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
         if known == stops_at:
@@ -445,7 +446,7 @@ def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: i
 
 @handles(EVALUATE, ir.Conditional)
 def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
-    taken = conditions.decide(m, m.evaluate(node.test, frame), node.test, frame)
+    taken = conditions.decide(m, conditions.question(m, node.test, frame), node.test, frame)
     return m.evaluate(node.then if taken else node.otherwise, frame)
 
 
@@ -551,7 +552,7 @@ def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, fi
 
     def visit(item: Abstract) -> bool:
         assign(m, target, item, scope)
-        if all(conditions.decide(m, m.evaluate(test, scope), test, scope) for test in tests):
+        if all(conditions.decide(m, conditions.question(m, test, scope), test, scope) for test in tests):
             _clauses(m, node, position + 1, scope, finish)
         return False
 

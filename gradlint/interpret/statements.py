@@ -471,7 +471,7 @@ def _waits(node: ir.If) -> bool:
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     m.state["waits"], m.state["leaves"], m.state["resets"] = _waits(node), node.leaves, node.resets
     m.state["refused"] = node.test if node.then and isinstance(node.then[-1], ir.Raise) else None
-    value = m.evaluate(node.test, frame)
+    value = conditions.question(m, node.test, frame)
     known = conditions.truth(m, value)
     if known is not None:
         if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
@@ -511,7 +511,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
         begun = _phase(m, node.test, frame)
         while loop.goes_on:
             m.state["leaves"] = False
-            value = m.evaluate(node.test, frame)
+            value = conditions.question(m, node.test, frame)
             known = conditions.truth(m, value)
             if known is False:
                 loop.ends()
@@ -741,7 +741,7 @@ def jump(m: Machine, node: ir.Jump, frame: Frame) -> Signal:
 @handles(EXECUTE, ir.Assert)
 def assert_(m: Machine, node: ir.Assert, frame: Frame) -> None:
     """What is asserted holds from here on."""
-    value = m.evaluate(node.test, frame)
+    value = conditions.question(m, node.test, frame)
     m.emit(tape.Fact(at=frame.span(node.test), what="asserted", text=frame.text(node.test)))
     if conditions.truth(m, value) is None:
         m.oracle.facts.learn(conditions.test_of(m, value), True)

@@ -272,7 +272,7 @@ def compress(m: Machine, call: Call) -> Abstract:
     made = Sequence("generator", [], True, at=place(call))
 
     def visit(items: list[Abstract]) -> bool:
-        if conditions.truth(m, items[1]) is not False:
+        if conditions.truth(m, conditions.asked(m, items[1])) is not False:
             made.items.append(items[0])
         return False
 

@@ -194,7 +194,8 @@ def filter_(m: Machine, call: Call) -> Abstract:
     turned = last(call.name) == "filterfalse"
     for item in listed(m, source, call).items:
         answer = item if isinstance(test, Const) else m.invoke(test, [item], call)
-        if conditions.truth(m, answer) is not turned or (turned and conditions.truth(m, answer) is None):
+        truth = conditions.truth(m, conditions.asked(m, answer))
+        if truth is not turned or (turned and truth is None):
             kept.items.append(item)
     kept.open = is_open(source)
     return kept
@@ -210,7 +211,7 @@ def while_(m: Machine, call: Call) -> Abstract:
     takes = last(call.name) == "takewhile"
     items = listed(m, source, call).items
     for position, item in enumerate(items):
-        truth = conditions.truth(m, m.invoke(test, [item], call))
+        truth = conditions.truth(m, conditions.asked(m, m.invoke(test, [item], call)))
         if takes and truth is False:
             return kept
         if not takes and truth is not True:
@@ -389,7 +390,7 @@ def quantified(m: Machine, call: Call, name: str) -> Abstract:
     decisive = name == "builtins.any"
     made = listed(m, argument(m, call), call)
     undecided = []
-    for item in made.items:
+    for item in (conditions.asked(m, item) for item in made.items):
         known = conditions.truth(m, item)
         if known is decisive:
             return TRUE if decisive else FALSE

@@ -125,7 +125,7 @@ def bool_(m: Machine, call: Call) -> Abstract:
     """`bool(x)`: the question that `if x` asks."""
     if not call.args:
         return Const(False)
-    value = call.args[0]
+    value = conditions.asked(m, call.args[0])
     known = conditions.truth(m, value)
     if known is not None:
         return Const(known)
