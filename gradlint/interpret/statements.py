@@ -208,6 +208,9 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
 
 
 def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> None:
+    if name == "__dict__" and isinstance(value, Mapping):
+        owner.attrs = value.items
+        return
     for cls in owner.cls.lineage():
         found = cls.namespace.get(name) if isinstance(cls, Class) else None
         if isinstance(found, Object) and found.cls == "builtins.property":
@@ -246,12 +249,6 @@ def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> 
     name_value(m, value, name if owner.module is not None else f"self.{name}" if name else name)
 
 
-def put_past_module(owner: Instance, name: str, value: Abstract) -> None:
-    """`owner.__dict__[name] = value`, `object.__setattr__(owner, name, value)`: a module does not register it."""
-    owner.attrs[name] = value
-    owner.state["unregistered"] = owner.state.get("unregistered", frozenset()) | {name}
-
-
 def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`owner[index] = value`."""
     m.note("item", frame.text(node), summary(value))
@@ -263,10 +260,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
                 m.state.setdefault("copied from", {})[owner.symbol or m.symbol(owner)] = m.symbol(index)
                 owner.items[("unknown", m.symbol(index))] = value
                 _put_away(m, value, node, frame)
-            elif owner.of is not None and isinstance(key, str):
-                put_past_module(owner.of, key, value)
             else:
-                owner.items[key] = value
+                owner.put(Mapping({key: value}))
         case Sequence():
             if (
                 isinstance(index, Const)
@@ -392,6 +387,10 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
             before.open = before.open or value.open
         else:
             before.open = True
+        return before
+    if isinstance(before, Mapping) and isinstance(value, Mapping) and node.op == "|":
+        before.put(value)
+        before.open = before.open or value.open
         return before
     if isinstance(before, Instance):
         own = m.session.member_of(before.cls, f"__i{SPECIAL[node.op][2:]}") if node.op in SPECIAL else None

@@ -169,6 +169,13 @@ class Mapping(Abstract):
     symbol: Symbol | None = None
     of: Instance | None = None  # whose `__dict__` it is
 
+    def put(self, more: Mapping) -> None:
+        """Puts the entries of another one in; a module whose `__dict__` this is does not register them."""
+        self.items.update(more.items)
+        if self.of is not None:
+            others: frozenset[object] = self.of.state.get("unregistered", frozenset())
+            self.of.state["unregistered"] = others.union(more.items)
+
 
 def range_length(start: int, stop: int, step: int) -> int:
     """How many numbers a range has; Python's own `len` refuses very long ones."""

@@ -51,7 +51,7 @@ def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
     contents = source.state.get("items") if isinstance(source, Instance | Object) else None
     source = contents if isinstance(contents, Mapping) else source
     if isinstance(source, Mapping):
-        into.items.update(source.items)
+        into.put(source)
         into.open, into.symbol = into.open or source.open, into.symbol or source.symbol
         return
     if isinstance(source, Unknown):
@@ -64,7 +64,7 @@ def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
         if key is None:
             into.open = True
         elif isinstance(item, Sequence):
-            into.items[key] = item.items[1]
+            into.put(Mapping({key: item.items[1]}))
 
 
 @function("collections.defaultdict")

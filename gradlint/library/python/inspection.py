@@ -161,13 +161,13 @@ def setattr_(m: Machine, call: Call) -> Abstract:
 @function("builtins.object.__setattr__", "torch.nn.Module.__setattr__")
 def set_past_hooks(m: Machine, call: Call) -> Abstract:
     """`object.__setattr__(x, name, value)` asks no `__setattr__` of the program's own, and none of a module either."""
-    from gradlint.interpret.statements import put_past_module, store
+    from gradlint.interpret.statements import store
 
     owner, name, value = call.args if len(call.args) == 3 else (NONE, NONE, NONE)
     if not (isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str)):
         return setattr_(m, call)
     if call.name == "builtins.object.__setattr__":
-        put_past_module(owner, name.value, value)
+        Mapping(owner.attrs, of=owner).put(Mapping({name.value: value}))
     else:
         store(m, owner, name.value, value, Call(name.value, [value], {}, call.node, call.frame))
     return NONE
@@ -217,7 +217,7 @@ def vars_(m: Machine, call: Call) -> Abstract:
     """`vars(x)`: the attributes themselves, so that writing to them writes to the object."""
     value = argument(m, call)
     if isinstance(value, Instance):
-        return Mapping(value.attrs)
+        return Mapping(value.attrs, of=value)
     symbol = m.symbol(value)
     if isinstance(value, Object):
         return Mapping(value.attrs, open=True, symbol=symbol)

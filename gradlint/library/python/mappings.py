@@ -104,7 +104,7 @@ def set_default(m: Machine, receiver: Mapping, call: Call) -> Abstract:
         return NONE
     key, value = key_of(m, call.args[0]), call.get(1, "default") or NONE
     if key not in receiver.items:
-        receiver.items[key] = value
+        receiver.put(Mapping({key: value}))
         noted(m, call, value)
     return receiver.items[key]
 
@@ -117,7 +117,7 @@ def update(m: Machine, receiver: Mapping, call: Call) -> Abstract:
         noted(m, call, source)
     for value in call.kwargs.values():
         noted(m, call, value)
-    receiver.items.update(call.kwargs)
+    receiver.put(Mapping(dict(call.kwargs)))
     receiver.open = receiver.open or call.open
     return NONE
 
