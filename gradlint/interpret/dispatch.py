@@ -7,7 +7,7 @@ rounds; so a list that they alone fill is not known to be empty.
 from __future__ import annotations
 
 import functools
-import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.values import Sequence, Test
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 _FILLING = ("append", "extend", "insert")
-_WORD = re.compile(r"[^\W\d]\w*")
 
 
 def passed_over(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:
     """Leaves open the empty lists that the other side of a question about this round's kind would have filled."""
-    if not (_is_about_kinds(asked) and _is_about_round(m, node, frame)):
+    if not (_is_about_kinds(asked) and _is_about_round(m, node)):
         return
     for name in _filled(node, not taken):
         held = frame.locals.get(name)
@@ -35,13 +34,29 @@ def _is_about_kinds(asked: Test) -> bool:
     return asked.relation in ("==", "in") and isinstance(asked.operand, str | tuple)
 
 
-def _is_about_round(m: Machine, node: ir.If, frame: Frame) -> bool:
-    """Whether the question speaks of what the innermost loop runs over."""
+def _is_about_round(m: Machine, node: ir.If) -> bool:
+    """Whether the question speaks of what the innermost loop runs over, or of what is made of that in its rounds."""
     loop = m.loops[-1].node if m.loops else None
-    if not isinstance(loop, ir.For):
-        return False
-    asked = frame.text(node.test.left) if isinstance(node.test, ir.Compare) else ""
-    return not set(_WORD.findall(frame.text(loop.target))).isdisjoint(_WORD.findall(f"{asked} {frame.text(node.test)}"))
+    return isinstance(loop, ir.For) and not _of_round(loop).isdisjoint(_names([node.test]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_round(loop: ir.For) -> frozenset[str]:
+    """The names that a loop binds to its items, and to what is made of them: `kind = layer["type"]`."""
+    found, known = _names([loop.target]), -1
+    bindings = [each for each in ir.within(loop.body) if isinstance(each, ir.Assign | ir.Walrus | ir.For)]
+    while len(found) > known:
+        known = len(found)
+        for each in bindings:
+            made_of = each.iterable if isinstance(each, ir.For) else each.value
+            if not found.isdisjoint(_names([made_of])):
+                targets = each.targets if isinstance(each, ir.Assign) else [each.target]
+                found |= _names(target for target in targets if isinstance(target, ir.Name | ir.Display))
+    return found
+
+
+def _names(nodes: Iterable[ir.Node]) -> frozenset[str]:
+    return frozenset(node.id for node in ir.within(nodes) if isinstance(node, ir.Name))
 
 
 @functools.lru_cache(maxsize=1024)
