@@ -251,6 +251,7 @@ class Decision:
     round: int = 0
     about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
     whole: Span | None = None  # the statement that it is the condition of
+    by_chance: bool = False  # what is asked was drawn: `random.random() < 0.5`
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

@@ -117,6 +117,12 @@ def call_builtin(m: Machine, builtin: Builtin, call: Call) -> Abstract:
 def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
     """A function or constructor of a library: its handler, or what the fallbacks make of it."""
     call.name = canonical(function.name)
+    made = _given(m, call)
+    tell("library call", m, call, made)
+    return made
+
+
+def _given(m: Machine, call: Call) -> Abstract:
     handler = FUNCTIONS.get(call.name)
     if handler is not None:
         return handler(m, call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
@@ -129,7 +129,7 @@ def decide(
             text, holds = text[4:], not holds
         decision = tape.Decision(
             text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, _about(m, test),
-            frame.span(whole) if whole is not None else None,
+            frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
     return answer
@@ -143,8 +143,12 @@ def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[
 
 def _is_of_first_key(m: Machine, test: Test) -> bool:
     """Whether it asks what an entry of a dict out of view is called: who asks knows that one is, the first."""
-    keys = m.state.get("first keys", ())
-    return any(_is_derived(asked, keys) for asked in (test.subject, test.operand)) if keys else False
+    return _is_about(test, m.state.get("first keys", ()))
+
+
+def _is_about(test: Test, sources: Collection[Symbol]) -> bool:
+    """Whether it asks for some symbols, or for what is derived from one."""
+    return bool(sources) and any(_is_derived(asked, sources) for asked in (test.subject, test.operand))
 
 
 def _is_derived(asked: object, sources: Container[Symbol]) -> bool:

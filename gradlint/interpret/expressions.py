@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, kept, tensors
 from gradlint.interpret.machine import EVALUATE, Raised, handles
-from gradlint.interpret.registry import find_method, tell
+from gradlint.interpret.registry import find_method, is_a, tell
 from gradlint.interpret.values import (
     MOST_ITEMS,
     NONE,
     Abstract,
     Builtin,
     Call,
+    Class,
     Const,
     Function,
     Instance,
@@ -685,6 +686,8 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
             except (TypeError, IndexError, ValueError):  # a step of zero
                 return m.unknown(frame.text(node), data=True)
         case Lib():
+            return target
+        case Class() if not any(is_a(base, "enum.Enum") for base in target.libraries()):  # Base[int]
             return target
         case Instance() | Object():
             at = Call("__getitem__", [index], {}, node, frame)

@@ -21,6 +21,7 @@ Occasion = Literal[
     "discarded",  # an expression statement: its value, its node, its frame
     "bound",  # a name is bound: the name, the value
     "unknown call",  # something unknown is called: its symbol, the call
+    "library call",  # a function of a library has been called: the call, what it gave
     "data call",  # likewise of something that is data: no model, no tensor with gradient
     "put in",  # an attribute of something unknown is set: whose, the call with the value
     "decorated",  # a function under a decorator out of view: the function, the decorator's node, its frame

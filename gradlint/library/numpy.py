@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import attribute, fallback, function, guesses, method
+from gradlint.interpret.registry import attribute, fallback, function, guesses, method, tell
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Mapping, Object, Sequence, Symbol, Tensor, Unknown
 from gradlint.library.python.results import is_tensor
 from gradlint.tape import Value
@@ -130,7 +131,9 @@ def generator(m: Machine, call: Call) -> Abstract:
 @method(_GENERATOR, "*")
 def draw(m: Machine, rng: Object, call: Call) -> Abstract:
     """Random numbers, others at each call."""
-    return array(m, f"{_GENERATOR}.{call.name}", call.values, call, m.unknown(call.frame.text(call.node)).symbol)
+    made = array(m, f"{_GENERATOR}.{call.name}", call.values, call, m.unknown(call.frame.text(call.node)).symbol)
+    tell("library call", m, replace(call, name=f"numpy.random.{call.name}"), made)
+    return made
 
 
 def _constant(name: str, number: float) -> None:

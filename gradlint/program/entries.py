@@ -109,11 +109,13 @@ def entries(source: Source) -> list[Entry]:
 
 
 def _samples(tree: ast.Module) -> Iterator[Entry]:
-    """`__getitem__` of the datasets that a file defines."""
+    """`__getitem__` of the datasets of a file: of `class Faces(Dataset[Tensor])`, and of what inherits from it."""
+    datasets: set[str] = set()
     for statement in tree.body:
-        if isinstance(statement, ast.ClassDef) and any(
-            ast.unparse(base).endswith("Dataset") for base in statement.bases
-        ):
+        bases = statement.bases if isinstance(statement, ast.ClassDef) else []
+        whole = (ast.unparse(base.value if isinstance(base, ast.Subscript) else base) for base in bases)
+        if isinstance(statement, ast.ClassDef) and any(base.endswith("Dataset") or base in datasets for base in whole):
+            datasets.add(statement.name)
             for member in statement.body:
                 if isinstance(member, ast.FunctionDef) and member.name == SAMPLE:
                     yield Entry((statement.name, SAMPLE), member.lineno)

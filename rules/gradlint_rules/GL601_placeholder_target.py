@@ -89,12 +89,12 @@ an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Decision, Fact, Tape
 
 SEVERITY = Severity.WARNING
 _HELP = "Leave such samples out, or give a label that the loss ignores, or a mask beside it."
@@ -183,14 +183,16 @@ def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
     if any(_was_left_out(made.tape, found) for found in parting):
         return False
     fewest = min((len(found) for found in parting), default=0)
-    return any(all(map(_asks_the_sample, found.values())) for found in parting if len(found) == fewest)
+    nearest = [list(found.values()) for found in parting if len(found) == fewest]
+    is_drawn = any(all(decision.by_chance for decision in asked) for asked in nearest)
+    return not is_drawn and any(all(map(_asks_the_sample, asked)) for asked in nearest)
 
 
 def _is_drawn(part: str, made: _Sample) -> bool:
     """Whether chance decides in the line that makes a label up: `label = 1 if random.random() > 0.5 else 0`."""
     place = made.parts[part][1]
     near = (each for each in made.tape.decisions if each.at.path == place.path and each.at.line == place.line)
-    return any("rand" in each.text for each in near)
+    return any(each.by_chance or "rand" in each.text for each in near)
 
 
 def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:
@@ -202,16 +204,16 @@ def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:
             yield place
 
 
-def _was_left_out(tape: Tape, parting: dict[Span, str]) -> bool:
+def _was_left_out(tape: Tape, parting: Container[Span]) -> bool:
     """Whether the same was asked before, with the same answer, where the dataset chose its samples: this is none."""
     asked = [(decision.text, decision.holds) for decision in tape.decisions if decision.at not in parting]
     return any((decision.text, decision.holds) in asked for decision in tape.decisions if decision.at in parting)
 
 
-def _parting(one: Tape, other: Tape) -> dict[Span, str]:
+def _parting(one: Tape, other: Tape) -> dict[Span, Decision]:
     """The conditions that both paths come to, and that do not hold alike."""
     sides, others = _sides(one), _sides(other)
-    return {d.at: d.text for d in one.decisions if others.get(d.at, sides[d.at]) != sides[d.at]}
+    return {d.at: d for d in one.decisions if others.get(d.at, sides[d.at]) != sides[d.at]}
 
 
 def _sides(tape: Tape) -> dict[Span, set[bool]]:
@@ -221,8 +223,9 @@ def _sides(tape: Tape) -> dict[Span, set[bool]]:
     return found
 
 
-def _asks_the_sample(text: str) -> bool:
-    return not _SETTING.search(text) and re.search(r"[A-Za-z_]\w*", _OWN.sub("", text)) is not None
+def _asks_the_sample(asked: Decision) -> bool:
+    is_setting = asked.by_chance or _SETTING.search(asked.text)
+    return not is_setting and re.search(r"[A-Za-z_]\w*", _OWN.sub("", asked.text)) is not None
 
 
 def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:

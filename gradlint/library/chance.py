@@ -1,0 +1,31 @@
+"""What chance decides: the numbers that calls draw, by the symbols that questions about them are asked of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.registry import hears
+from gradlint.interpret.values import Abstract, Call, Tensor, Unknown
+from gradlint.library.effects import lookup
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_MODULES = ("random.", "secrets.", "numpy.random.")
+_SAMPLED = ("bernoulli", "multinomial", "normal", "poisson")
+
+
+@hears("library call")
+def drawn(m: Machine, call: Call, made: Abstract) -> None:
+    """`random.random()`, `np.random.uniform()`, `torch.rand(1)`; what `random.choice(x)` picks was there before."""
+    is_number = isinstance(made, Tensor) or (isinstance(made, Unknown) and made.type in ("number", "array"))
+    if is_number and _draws(call.name):
+        m.state.setdefault("drawn", set()).add(m.symbol(made))
+
+
+def _draws(name: str) -> bool:
+    if name.startswith(_MODULES):
+        return True
+    package, _, op = name.rpartition(".")
+    effect = lookup(op) if package == "torch" else None
+    return effect is not None and (effect.random or op in _SAMPLED)
