@@ -150,3 +150,17 @@ def test_nothing_that_checks_is_imported_where_nothing_has_changed(tmp_path: pat
 def test_an_import_of_torch_would_be_noticed() -> None:
     stub = "import types; sys.modules['torch'] = types.ModuleType('torch')"
     assert loaded(("torch",), "--version", cwd=ROOT, before=stub) == {"torch"}
+
+
+@pytest.mark.parametrize(("command", "frozen"), [("check", True), ("rule", False)])
+def test_only_a_check_leaves_without_a_search_for_cycles(tmp_path: pathlib.Path, command: str, frozen: bool) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    arguments = (command, "train.py") if command == "check" else (command,)
+    script = f"""
+import atexit, gc
+atexit.register(lambda: print("frozen:", gc.get_freeze_count() > 0))
+from gradlint.cli import main
+main({arguments!r})
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines()[-1] == f"frozen: {frozen}"
