@@ -165,9 +165,10 @@ def check(
     unread = [text for path in programs if isinstance(text := texts.text(path), SyntaxFault)]
     readable = [path for path in programs if isinstance(texts.text(path), str)]
     settings = _Settings(settings_for)
+    in_force = settings.of(files)
     analysis = analyze(
         [pathlib.Path(path) for path in readable],
-        select=lambda code: any(each.selects(code) for each in settings.of(files)),
+        select=lambda code: any(each.selects(code) for each in in_force),
         jobs=jobs,
         cache=cache,
         progress=progress,
