@@ -35,12 +35,17 @@ if TYPE_CHECKING:
 
 
 def method(receiver: Abstract, cls: str, name: str) -> Builtin | None:
-    """A method of the library's model, bound to its receiver."""
+    """A method of the library's model, bound to its receiver; it is told its own name, whoever calls it."""
     handler = find_method(cls, name)
-    if handler is None:
-        return None
-    found = handler
-    return Builtin(f"{cls}.{name}", lambda m, call: found(m, receiver, call), receiver=receiver)
+    return None if handler is None else _bound(handler, receiver, cls, name)
+
+
+def _bound(handler: MethodHandler, receiver: Abstract, cls: str, name: str) -> Builtin:
+    def run(m: Machine, call: Call) -> Abstract:
+        call.name = name
+        return handler(m, receiver, call)
+
+    return Builtin(f"{cls}.{name}", run, receiver=receiver)
 
 
 @handles(ATTRIBUTE, Tensor)
@@ -56,15 +61,7 @@ def of_tensor(m: Machine, tensor: Tensor, name: str, at: Call) -> Abstract | Non
 def _any_method(m: Machine, receiver: Abstract, cls: str, name: str) -> Abstract | None:
     """A method that only the class's catch-all knows (`torch.Tensor.*`)."""
     handler = find_method(cls, "*")
-    if handler is None or name.startswith("__"):
-        return None
-    found = handler
-
-    def run(machine: Machine, call: Call) -> Abstract:
-        call.name = name
-        return found(machine, receiver, call)
-
-    return Builtin(f"{cls}.{name}", run, receiver=receiver)
+    return None if handler is None or name.startswith("__") else _bound(handler, receiver, cls, name)
 
 
 @handles(ATTRIBUTE, Sequence)
@@ -251,13 +248,13 @@ def _unbound(base: str, name: str, handler: MethodHandler) -> Builtin:
         receiver = library_receiver(call.args[0], base) if call.args else None
         if receiver is None:
             return call_unknown(m, m.session.library_symbol(f"{base}.{name}"), call)
-        return handler(m, receiver, _rest(call))
+        return handler(m, receiver, _rest(call, name))
 
     return Builtin(name, run)
 
 
-def _rest(call: Call) -> Call:
-    return Call(call.name, call.args[1:], call.kwargs, call.node, call.frame, call.open)
+def _rest(call: Call, name: str) -> Call:
+    return Call(name, call.args[1:], call.kwargs, call.node, call.frame, call.open)
 
 
 @handles(ATTRIBUTE, Super)

@@ -744,6 +744,8 @@ def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node,
         return Sequence(target.kind, list(target.items), target.open, target.rest, at=target.at)
     if target.items and not isinstance(index, Const):
         return _looked_up(m, _at_unknown(m, target, index, node, frame), index, node, frame)
+    if not target.items and not target.open and target.kind in ("list", "tuple") and target.rest is None:
+        raise Raised(Object("builtins.IndexError", frame.span(node)), frame.span(node))
     carries = any(not isinstance(entry, Const) for entry in target.items)
     return m.unknown(frame.text(node), data=not carries)
 

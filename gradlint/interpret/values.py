@@ -344,5 +344,10 @@ class Call:
         return given.value if isinstance(given, Const) else default
 
     @property
+    def called(self) -> str:
+        """The function's own name: `eval` of `model.eval()`, and of `quiet()` after `quiet = model.eval`."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def values(self) -> list[Abstract]:
         return [*self.args, *self.kwargs.values()]

@@ -115,17 +115,13 @@ def place(m: Machine, call: Call) -> None:
 def goes_to(m: Machine, call: Call) -> str | None:
     """The device type that `.to(…)`, `.cpu()` or `.cuda()` asks for on this path, where it is known."""
     given = _destination(call)
-    return "cpu" if given is None and _method(call) == "cpu" else type_of(m, given)
+    return "cpu" if given is None and call.called == "cpu" else type_of(m, given)
 
 
 def _destination(call: Call) -> Abstract | None:
-    if _method(call) == "to":
+    if call.called == "to":
         return call.kwargs.get("device") or next((value for value in call.args if _names_device(value)), None)
-    return Const("cuda") if _method(call) == "cuda" else None
-
-
-def _method(call: Call) -> str:
-    return str(getattr(getattr(call.node, "function", None), "name", ""))
+    return Const("cuda") if call.called == "cuda" else None
 
 
 @fallback
@@ -175,7 +171,7 @@ def _is_written(call: Call) -> bool:
         return False
     given = [value for name, value in call.node.kwargs if name == "device"] or call.node.args
     inner = [arg for each in given if isinstance(each, ir.Call) for arg in each.args]
-    return _method(call) == "cuda" or any(isinstance(each, ir.Literal | ir.Format) for each in (*given, *inner))
+    return call.called == "cuda" or any(isinstance(each, ir.Literal | ir.Format) for each in (*given, *inner))
 
 
 @hears("end")

@@ -428,13 +428,13 @@ def _name(m: Machine, name: str, tensor: Tensor) -> Abstract:
 
 @method(MODULE, "children", "modules")
 def submodules(m: Machine, module: Abstract, call: Call) -> Abstract:
-    found = modules(module) if _asked(call) == "modules" else _children(module)
+    found = modules(module) if call.called == "modules" else _children(module)
     return Sequence("generator", [part for _, part in found])
 
 
 @method(MODULE, "named_children", "named_modules")
 def named_submodules(m: Machine, module: Abstract, call: Call) -> Abstract:
-    found = modules(module) if _asked(call) == "named_modules" else _children(module)
+    found = modules(module) if call.called == "named_modules" else _children(module)
     return Sequence("generator", [Sequence("tuple", [Const(name), part]) for name, part in found])
 
 
@@ -447,16 +447,11 @@ def _children(module: Abstract) -> Iterator[tuple[str, Abstract]]:
             yield name, part
 
 
-def _asked(call: Call) -> str:
-    function_ = getattr(call.node, "function", None)
-    return str(getattr(function_, "name", call.name.rpartition(".")[2]))
-
-
 @method(MODULE, "buffers", "named_buffers")
 def buffers(m: Machine, module: Abstract, call: Call) -> Abstract:
     made: Abstract = tensors.batch(m, "buffer", call.node, call.frame)
     named = Sequence("tuple", [m.unknown("name", data=True, type="str"), made])
-    return Sequence("generator", [named if _asked(call) == "named_buffers" else made])
+    return Sequence("generator", [named if call.called == "named_buffers" else made])
 
 
 @method(MODULE, "state_dict")
@@ -513,7 +508,7 @@ def set_training(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     """`module.train(mode)`, `module.eval()`: for all of its parts."""
     from gradlint.library.phases import tell_mode
 
-    training: bool | None = _asked(call) != "eval"
+    training: bool | None = call.called != "eval"
     given, told = call.get(0, "mode"), training
     if training and given is not None:
         told = conditions.truth(m, given)
@@ -571,7 +566,7 @@ def _cast(m: Machine, module: Abstract, wanted: DType, call: Call) -> None:
 
 def cast_of(call: Call) -> DType | None:
     """The dtype that `.half()` or `.to(torch.float16)` casts to."""
-    name = _asked(call)
+    name = call.called
     if name in ("to", "type"):
         return next((found for value in call.values if (found := dtype_of(value)) is not None), None)
     return {"half": DType.HALF, "bfloat16": DType.BFLOAT, "float": DType.FLOAT, "double": DType.FLOAT}.get(name)
@@ -851,7 +846,7 @@ def set_container_item(m: Machine, module: Instance | Object, call: Call) -> Abs
 def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     from gradlint.library import holdings
 
-    name = _asked(call)
+    name = call.called
     items = _named_items(module) if name == "add_module" else module.state.get("items")
     given = call.args[-1] if call.args else NONE
     new = m.items(given, call) if name == "extend" else [given]
@@ -902,7 +897,7 @@ def container_length(m: Machine, module: Instance | Object, call: Call) -> Abstr
 @method(("torch.nn.ModuleDict", "torch.nn.ParameterDict"), "items", "keys", "values", "__contains__")
 def dict_methods(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     items = module.state.get("items")
-    return m.call(m.attribute(items, _asked(call), call), call) if isinstance(items, Mapping) else m.unknown("items")
+    return m.call(m.attribute(items, call.called, call), call) if isinstance(items, Mapping) else m.unknown("items")
 
 
 @iterates(*CONTAINERS)

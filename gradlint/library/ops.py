@@ -439,17 +439,11 @@ def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
 
 @method("torch.Tensor", "item", "tolist", "numpy", "__float__", "__int__", "__array__")
 def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    name = call.frame.text(call.node)
-    kind = "array" if "numpy" in name or "tolist" in name else "number"
-    number = tensors.number(m, tensor, f"torch.Tensor.{_called(call)}", call.node, call.frame, kind)
-    if _called(call) == "numpy" and number.origin is not None:
+    kind = "array" if call.called in ("numpy", "tolist", "__array__") else "number"
+    number = tensors.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
+    if call.called == "numpy" and number.origin is not None:
         number.origin.storage = tensor.node.storage
     return Const(tensor.node.number) if isinstance(tensor.node.number, int | float) and kind == "number" else number
-
-
-def _called(call: Call) -> str:
-    function = getattr(call.node, "function", None)
-    return str(getattr(function, "name", call.name))
 
 
 @method("torch.Tensor", "detach")
@@ -667,7 +661,7 @@ def transposed(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 def cast(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """`.to(…)`, `.float()`, `.cuda()`: the graph is kept, unless the dtype has no gradient."""
     place(m, call)
-    name = _called(call)
+    name = call.called
     wanted = _DTYPES.get(name) if name in _DTYPES else _wanted_dtype(m, call)
     if name in ("char", "byte"):
         wanted = DType.INTEGER
@@ -676,7 +670,7 @@ def cast(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 def _wanted_dtype(m: Machine, call: Call) -> DType | None:
     for value in call.values:
-        if isinstance(value, Tensor) and _called(call) in ("to", "type_as"):
+        if isinstance(value, Tensor) and call.called in ("to", "type_as"):
             return value.node.dtype
         found = dtype_of(value)
         if found is not None:
@@ -693,7 +687,7 @@ def _stays(m: Machine, node: tape.Value, call: Call) -> bool:
 
 def _asks_for_float32(call: Call) -> bool:
     asked = [value.name for value in call.values if isinstance(value, Lib)]
-    return _called(call) == "float" or (len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"]))
+    return call.called == "float" or (len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"]))
 
 
 def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call: Call) -> Tensor:

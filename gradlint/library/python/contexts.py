@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import calls
 from gradlint.interpret.registry import function, method
-from gradlint.interpret.values import NONE, TRUE, Abstract, Builtin, Call, Object, Unknown
+from gradlint.interpret.values import NONE, TRUE, Abstract, Builtin, Call, Instance, Object, Unknown
 from gradlint.library.python.results import argument, place, text
 
 if TYPE_CHECKING:
@@ -135,10 +135,35 @@ def enter_context(m: Machine, receiver: Object, call: Call) -> Abstract:
     return entered
 
 
-@method(_STACK, "push", "callback")
+@method(_STACK, "callback")
+def call_back(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """`stack.callback(function, *args, **kwargs)`: what is called as the stack ends."""
+    if not call.args:
+        return NONE
+    function, *given = call.args
+
+    def leave(at: Call, *error: Abstract) -> Abstract:
+        return m.call(function, Call(call.name, given, call.kwargs, call.node, call.frame, call.open))
+
+    receiver.state["leave"].append(leave)
+    return function
+
+
+@method(_STACK, "push")
 def push(m: Machine, receiver: Object, call: Call) -> Abstract:
-    """Something to call at the end: it is not followed."""
-    return argument(m, call)
+    """`stack.push(context)`: its `__exit__`, or itself where it has none, is called as the stack ends."""
+    pushed = argument(m, call)
+    end = m.attribute(pushed, "__exit__", call) if isinstance(pushed, Instance | Object) else pushed
+    if not isinstance(end, Unknown):
+        receiver.state["leave"].append(lambda at, *error: m.invoke(end, list(error), at))
+    return pushed
+
+
+@method(_STACK, "pop_all")
+def pop_all(m: Machine, receiver: Object, call: Call) -> Abstract:
+    """`stack.pop_all()`: another stack, which takes over what this one would have left."""
+    taken, receiver.state["leave"] = receiver.state["leave"], []
+    return Object(_STACK, place(call), {"leave": taken})
 
 
 @method(_STACK, "__exit__", "close")
