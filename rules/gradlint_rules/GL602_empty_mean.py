@@ -94,6 +94,7 @@ _SAME = {
 _COUNTS = {"sum", "count_nonzero"}
 _TURNS = {"unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "t", "T", "mT", "transpose", "contiguous"}
 _SAME |= {"expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
+_PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
 _PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
 _OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
@@ -145,7 +146,8 @@ def _counted(denominator: Value) -> Value | None:
             return value
         if summed and bare(value.op) in _PRODUCTS:  # nothing is selected where one factor selects nothing
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
-        if bare(value.op) not in _SAME or not value.inputs:
+        is_part = summed and bare(value.op) in _PARTS | _SELECTS  # of a mask: selects no more than the whole
+        if not (is_part or bare(value.op) in _SAME) or not value.inputs:
             return None
         summed = summed or bare(value.op) in _COUNTS
         value = value.inputs[0]
@@ -185,7 +187,14 @@ def _unturned(value: Value) -> Value:
 
 
 def _comes_from_sum(value: Value) -> bool:
-    return bare(value.op) == "sum" and value.requires_grad
+    return bare(_unsigned(value).op) == "sum" and value.requires_grad
+
+
+def _unsigned(value: Value) -> Value:
+    """What `-x` is the negative of."""
+    while bare(value.op) in ("neg", "negative") and value.inputs:
+        value = value.inputs[0]
+    return value
 
 
 def _selection(mean: Value) -> Value | None:
@@ -273,7 +282,7 @@ def _severity(mask: Value, spoils: bool) -> Severity:
 
 def _reshaped(summed: Value) -> Value:
     """What a sum is taken of, before it was cast or brought into another shape."""
-    value = summed.inputs[0]
+    value = _unsigned(summed).inputs[0]
     while bare(value.op) in _SAME - _COUNTS and value.inputs:
         value = value.inputs[0]
     return value
