@@ -204,6 +204,26 @@ def test_the_page_of_the_rule_is_shown_over_a_finding(play: Play, run: Run) -> N
     play(scenario)
 
 
+def test_a_hover_does_not_wait_for_a_long_check(play: Play) -> None:
+    """Where the text has changed since the last check, what was found in lines that are left is shown there."""
+    nested = "".join(f"{'    ' * n}for _ in range(3):\n" for n in range(12)) + "    " * 12 + "x = torch.rand(3)\n"
+
+    async def scenario(at: Editor) -> None:
+        at.open("train.py", CONSTANT)
+        assert await at.codes("train.py") == ["GL101"]
+        at.change("train.py", "import torch\n" + nested * 30 + CONSTANT)
+        shown = await at.hover("train.py", 7 + 13 * 30, 15)
+        assert at.shown[at.uri("train.py")].version == 1, "the check was over before it was waited for"
+        assert shown
+        assert shown.range
+        assert shown.range.start.line == 7 + 13 * 30
+        at.change("train.py", CONSTANT.replace("loss", "cost"))
+        assert await at.diagnostics("train.py")
+        assert await at.hover("train.py", 6, 15)
+
+    play(scenario)
+
+
 def test_a_finding_in_an_imported_file_is_shown_there_and_follows_its_text(play: Play) -> None:
     async def scenario(at: Editor) -> None:
         (at.folder / "losses.py").write_text(LOSSES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import Match
 
 from lsprotocol import types
 from pygls.workspace import PositionCodec
@@ -73,6 +74,18 @@ class Client:
 def meet(one: types.Range, other: types.Range) -> bool:
     """Whether two stretches have a place in common; their ends count, so that a cursor behind a word is on it."""
     return _key(one.start) <= _key(other.end) and _key(other.start) <= _key(one.end)
+
+
+def moved(place: types.Range, same: Iterable[Match]) -> types.Range | None:
+    """Where a stretch lies in a text now, by the lines that it shares with one before; None where it has changed."""
+    start, end = place.start, place.end
+    for match in same:
+        if match.a <= start.line and end.line < match.a + match.size:
+            down = match.b - match.a
+            return types.Range(
+                types.Position(start.line + down, start.character), types.Position(end.line + down, end.character)
+            )
+    return None
 
 
 def _key(position: types.Position) -> tuple[int, int]:

@@ -1,21 +1,23 @@
 """The server: what the client says of its documents, when each is checked, and what it is told.
 
 A document is checked when it is opened, a moment after it was changed, and, with all other open ones, when one is
-saved. Checks run one after the other in a thread of their own; whoever asks for something at a place is answered
-from the text that he sees, when its check is done.
+saved. Checks run one after the other in a thread of their own. Whoever asks for edits is answered from the text that he
+sees, when its check is done; who only looks at a place does not wait as long, and is then told what stood there before.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import pathlib
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 from lsprotocol import types
 from pygls import uris
@@ -25,12 +27,14 @@ from gradlint import __version__
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu
-from gradlint.lsp.convert import Client, meet
+from gradlint.lsp.convert import Client, meet, moved
 from gradlint.lsp.documents import Override, View, encoded, examine, name, override
 from gradlint.rule import rules
+from gradlint.source.parse import split_lines
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked
+LOOK = 0.15  # seconds that a hover waits for the check of what was changed
 STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
 
 
@@ -122,6 +126,17 @@ class Server(LanguageServer):
         views = [view for view in views if view.checked.texts.content(self.names[uri]) == content]
         findings = dict.fromkeys(finding for view in views for finding in view.findings)
         return replace(views[0], version=self._version(uri), findings=tuple(findings)) if views else None
+
+    def remembered(self, uri: str) -> Iterator[tuple[Finding, types.Range]]:
+        """What the last checks found in lines of the document that it still has, and where these are now."""
+        now = split_lines(self.workspace.get_text_document(uri).source)
+        for view in [self.views[each] for each in self._about(uri) if each in self.views]:
+            before = view.checked.texts.lines(self.names[uri])
+            same = SequenceMatcher(None, before, now).get_matching_blocks()
+            client = self.client(view)
+            for finding in view.findings:
+                if finding.at.path == self.names[uri] and (place := moved(client.range(finding.at), same)):
+                    yield finding, place
 
     def _about(self, uri: str) -> Sequence[str]:
         """The documents whose checks say something of the document `uri`: itself before the others."""
@@ -255,19 +270,19 @@ def _files_changed(server: Server, params: types.DidChangeWatchedFilesParams) ->
 
 
 async def _hover(server: Server, params: types.HoverParams) -> types.Hover | None:
-    """The page of the rule of what was found at a place."""
+    """The page of the rule of what was found at a place, if need be before its text was last changed."""
     uri = params.text_document.uri
-    view = await server.settled(uri)
-    if view is None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LOOK if uri in server.views else None):
+            await server.settled(uri)
+    if uri not in server.names:
         return None
-    client, cursor = server.client(view), types.Range(params.position, params.position)
-    here = [each for each in view.findings if server.uri(each.at.path) == uri and meet(client.range(each.at), cursor)]
+    cursor = types.Range(params.position, params.position)
+    here = [(finding, place) for finding, place in server.remembered(uri) if meet(place, cursor)]
     if not here:
         return None
-    pages = dict.fromkeys(rules()[finding.code].page for finding in here)
-    return types.Hover(
-        types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(pages)), client.range(here[0].at)
-    )
+    pages = dict.fromkeys(rules()[finding.code].page for finding, _ in here)
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(pages)), here[0][1])
 
 
 async def _code_actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
