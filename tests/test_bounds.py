@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pathlib
 
+import pytest
 from bombs import programs
 from commandline import bounded
+
+from gradlint import analysis
+from gradlint.interpret import paths
 
 SECONDS = 300  # of CPU; they take some thirty together
 
@@ -36,3 +40,43 @@ def test_star_imports_of_star_imports_are_searched_once_each(tmp_path: pathlib.P
     command = ["check", "--no-cache", "--jobs", "1", "--select", "GL102", "--output-format", "concise", "."]
     ran = bounded(tmp_path, *command, seconds=60)
     assert "m29.py:2:12: error[GL102]" in ran.stdout, ran.stderr
+
+
+BRANCHED = """\
+import sys
+import torch
+
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+names = []
+{branches}
+for number in range(8):
+    optimizer.zero_grad()
+    output = model(torch.rand(4, 3))
+    if len(sys.argv) > 99:
+        output = output.detach()
+    loss = output.square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+BRANCH = "if len(sys.argv) > {n}:\n    names.append('run {n}')"
+
+
+def checked(folder: pathlib.Path) -> tuple[int, list[str], list[str]]:
+    """The number of paths of the program, the codes of what is found in it, and its gaps."""
+    program = folder / "train.py"
+    program.write_text(BRANCHED.format(branches="\n".join(BRANCH.format(n=n) for n in range(1, 15))))
+    found = analysis.analyze([program], select=lambda _: True)
+    run = sum(1 for _ in analysis.tapes_of(program))
+    return run, [finding.code for finding in found.findings], [gap.kind for gap in found.gaps]
+
+
+def test_branches_that_do_not_speak_of_training_cost_no_more_than_enough(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_of_them, codes, gaps = checked(tmp_path)
+    assert (codes, gaps) == (["GL102"], [])
+    monkeypatch.setattr(paths, "ENOUGH", 0)
+    few, codes, gaps = checked(tmp_path)
+    assert (few, codes, gaps) == (2, ["GL102"], ["paths"])
+    assert all_of_them > few

@@ -4,10 +4,10 @@ A *plan* says which way each branch site goes; a site not in it goes its default
 then each site is turned round on its own, those first whose source speaks of training; then, over the sites that were
 seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds
 the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows that.
-After `QUIET` paths in a row that showed nothing new, only sites that speak of training are still turned, and nothing is
-combined any more. New is an event, a loss that has no gradient, what a loss hangs on, and, but for combinations, which
-bring most of those by themselves, an event behind another: edge coverage, as fuzzers use it (M. Zalewski, "Technical
-whitepaper for afl-fuzz").
+After `QUIET` paths in a row that showed nothing new, or `ENOUGH` steps on all of them, only sites that speak of
+training are still turned, and nothing is combined any more. New is an event, a loss that has no gradient, what a loss
+hangs on, and, but for combinations, which bring most of those by themselves, an event behind another: edge coverage, as
+fuzzers use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from gradlint.interpret.values import Symbol, Test
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
 QUIET = 10  # paths without anything new
+ENOUGH = 16_000  # steps of one entry for what does not speak of training: some fifth of a second
 _OF_TRAINING = re.compile(
     r"grad|loss|[Oo]ptim|backward|step|detach|\.eval|train|freeze|\.data\b|item\(|numpy|tolist|scale|update|half|autocast"
     r"|torch\.\w*(?:tensor|zeros|ones|full|empty)|clip|reduce|gather|where|sqrt|log\(|checkpoint|\b(?:return|continue|break)\b"
@@ -222,19 +223,22 @@ class Restart(Exception):
 
 
 def explore(
-    run: Callable[[Oracle], tape.Tape], cut_short: Callable[[], None], budget: int = BUDGET
+    run: Callable[[Oracle], tape.Tape], spent: Callable[[], int], cut_short: Callable[[], None]
 ) -> Iterator[tape.Tape]:
-    """Runs the entry along its paths; `cut_short` is told where the budget leaves some that are worth it."""
+    """Runs the entry along its paths; `cut_short` is told where the bounds leave some that are worth it.
+
+    `spent` says how many steps all of them have taken.
+    """
     visited: dict[Site, Visited] = {}
     pending = _Pending(visited)
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
     quiet = 0
-    for _ in range(budget):
-        found = pending.next(quiet=quiet >= QUIET)
+    for _ in range(BUDGET):
+        found = pending.next(quiet=quiet >= QUIET or spent() > ENOUGH)
         if found is None:
-            return
+            break
         plan, combines = found
         oracle = Oracle(plan, visited)
         made = run(oracle)

@@ -46,7 +46,7 @@ MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so
 LARGEST = 4  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
-MOST_UNTRAINED = 10_000  # of them, while no path has come to a part of a training step
+MOST_UNTRAINED = 5_000  # of them, while no path has come to a part of a training step
 _TRAINING = (
     tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
 )  # fmt: skip
@@ -347,7 +347,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
             session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
 
     trains = False
-    for made in paths.explore(run, cut_short):
+    for made in paths.explore(run, lambda: session.steps, cut_short):
         yield made
         trains = trains or any(isinstance(event, _TRAINING) for event in made.events)
         if session.steps > (MOST_STEPS if trains else MOST_UNTRAINED):
