@@ -114,6 +114,10 @@ class Editor:
         answer = await asyncio.wait_for(self.client.text_document_code_action_async(params), PATIENCE)
         return [each for each in answer or () if isinstance(each, types.CodeAction)]
 
+    async def resolved(self, action: types.CodeAction) -> types.CodeAction:
+        """An action that was chosen, as it is to be carried out."""
+        return await asyncio.wait_for(self.client.code_action_resolve_async(action), PATIENCE)
+
     async def hover(self, name: str, line: int, character: int) -> types.Hover | None:
         """What is shown over a place."""
         params = types.HoverParams(self._identifier(name), types.Position(line, character))

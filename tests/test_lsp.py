@@ -204,24 +204,60 @@ def test_the_page_of_the_rule_is_shown_over_a_finding(play: Play, run: Run) -> N
     play(scenario)
 
 
-def test_a_hover_does_not_wait_for_a_long_check(play: Play) -> None:
-    """Where the text has changed since the last check, what was found in lines that are left is shown there."""
-    nested = "".join(f"{'    ' * n}for _ in range(3):\n" for n in range(12)) + "    " * 12 + "x = torch.rand(3)\n"
+NESTED = "".join(f"{'    ' * n}for _ in range(3):\n" for n in range(12)) + "    " * 12 + "x = torch.rand(3)\n"
+LONG = "import torch\n" + NESTED * 30  # takes longer to check than who looks at a place waits
+DOWN = LONG.count("\n")
+
+
+def test_who_looks_at_a_place_does_not_wait_for_a_long_check(play: Play) -> None:
+    """What was found before in lines that are left is shown there, and mended when its check is done."""
 
     async def scenario(at: Editor) -> None:
         at.open("train.py", CONSTANT)
         assert await at.codes("train.py") == ["GL101"]
-        at.change("train.py", "import torch\n" + nested * 30 + CONSTANT)
-        shown = await at.hover("train.py", 7 + 13 * 30, 15)
+        at.change("train.py", LONG + CONSTANT)
+        shown = await at.hover("train.py", DOWN + 6, 15)
         assert at.shown[at.uri("train.py")].version == 1, "the check was over before it was waited for"
         assert shown
         assert shown.range
-        assert shown.range.start.line == 7 + 13 * 30
-        at.change("train.py", CONSTANT.replace("loss", "cost"))
-        assert await at.diagnostics("train.py")
-        assert await at.hover("train.py", 6, 15)
+        assert shown.range.start.line == DOWN + 6
+        at.change("train.py", "# a comment\n" + CONSTANT)
+        assert [span(each) for each in await at.diagnostics("train.py")] == [(7, 11, 7, 26)]
+        at.change("train.py", CONSTANT.replace("loss =", "cost ="))
+        assert await at.codes("train.py") == []
+        assert await at.hover("train.py", 6, 15) is None
 
     play(scenario)
+
+
+def test_an_action_that_was_promised_is_carried_out_where_it_still_holds(play: Play) -> None:
+    later = types.ClientCodeActionResolveOptions(["edit"])
+    actions = types.CodeActionClientCapabilities(resolve_support=later)
+    capabilities = types.ClientCapabilities(
+        text_document=types.TextDocumentClientCapabilities(code_action=actions),
+        workspace=types.WorkspaceClientCapabilities(
+            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True)
+        ),
+    )
+    there = types.Range(types.Position(DOWN + 6, 15), types.Position(DOWN + 6, 15))
+
+    async def scenario(at: Editor) -> None:
+        at.open("train.py", CONSTANT)
+        await at.diagnostics("train.py")
+        at.change("train.py", LONG + CONSTANT)
+        mend, suppress = await at.actions("train.py", there)
+        assert at.shown[at.uri("train.py")].version == 1, "the check was over before it was waited for"
+        assert (mend.title, mend.edit, suppress.edit) == ("GL101: Hang the zero on `output`", None, None)
+        at.change("train.py", LONG.splitlines(keepends=True)[0] + "\n" * (DOWN - 1) + CONSTANT)
+        text = "import torch\n" + "\n" * (DOWN - 1) + CONSTANT
+        assert edited(text, await at.resolved(mend)) == text.replace("torch.zeros(())", "0.0 * output.sum()")
+        assert "ignore[GL101]" in edited(text, await at.resolved(suppress))
+        at.change("train.py", "\n" * DOWN + MENDED)
+        assert (await at.resolved(mend)).edit is None
+        assert (await at.resolved(types.CodeAction("of another server"))).edit is None
+        assert await at.actions("train.py", EVERYWHERE, ["source"]) == []
+
+    play(scenario, capabilities=capabilities)
 
 
 def test_a_finding_in_an_imported_file_is_shown_there_and_follows_its_text(play: Play) -> None:

@@ -27,17 +27,17 @@ class Menu:
     client: Client
     document: types.OptionalVersionedTextDocumentIdentifier
 
-    def actions(self, asked: types.Range, only: Sequence[str] | None) -> Iterator[types.CodeAction]:
-        """The actions at a place, of the kinds that are wanted."""
+    def actions(self, asked: types.Range | None, only: Sequence[str] | None) -> Iterator[types.CodeAction]:
+        """The actions at a place, or at all of them, of the kinds that are wanted."""
         files = Files(self.view.checked.texts.text)
         if files.file(self.path) is None:
             return  # what does not parse cannot be mended, and no comment be put in
         found = with_fixes((each for each in self.view.findings if each.at.path == self.path), files)
-        here = [finding for finding in found if meet(self.client.range(finding.at), asked)]
-        if _wants(only, QUICK_FIX.value):
+        here = [finding for finding in found if asked is None or meet(self.client.range(finding.at), asked)]
+        if wants(only, QUICK_FIX.value):
             yield from self._fixes(here)
             yield from self._suppressions(here)
-        if _wants(only, FIX_ALL):
+        if wants(only, FIX_ALL):
             yield from self._all_safe_fixes(found, files)
 
     def _fixes(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
@@ -89,6 +89,6 @@ class Menu:
         return types.CodeAction(title, kind=kind, diagnostics=solved, is_preferred=is_preferred or None, edit=change)
 
 
-def _wants(only: Sequence[str] | None, kind: str) -> bool:
+def wants(only: Sequence[str] | None, kind: str) -> bool:
     """Whether a kind is one of those asked for; `source` asks for `source.fixAll.gradlint`, too."""
     return only is None or any(kind == each or kind.startswith(f"{each}.") for each in only)

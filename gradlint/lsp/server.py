@@ -2,19 +2,19 @@
 
 A document is checked when it is opened, a moment after it was changed, and, with all other open ones, when one is
 saved. Checks run one after the other in a thread of their own. Whoever asks for edits is answered from the text that he
-sees, when its check is done; who only looks at a place does not wait as long, and is then told what stood there before.
+sees, when its check is done; who only looks at a place does not wait as long: he is told what was found there before,
+and the edits are made when he chooses one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import os
 import pathlib
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -26,7 +26,7 @@ from pygls.lsp.server import LanguageServer
 from gradlint import __version__
 from gradlint.errors import UserError
 from gradlint.finding import Finding
-from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu
+from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu, wants
 from gradlint.lsp.convert import Client, meet, moved
 from gradlint.lsp.documents import Override, View, encoded, examine, name, override
 from gradlint.rule import rules
@@ -34,7 +34,7 @@ from gradlint.source.parse import split_lines
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked
-LOOK = 0.15  # seconds that a hover waits for the check of what was changed
+LOOK = 0.15  # seconds that who looks at a place waits for the check of what was changed
 STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
 
 
@@ -122,21 +122,35 @@ class Server(LanguageServer):
         if uri not in self.names:
             return None
         content = encoded(self.workspace.get_text_document(uri).source)
-        views = [self.views[each] for each in self._about(uri) if each in self.views]
-        views = [view for view in views if view.checked.texts.content(self.names[uri]) == content]
+        return self._joined(uri, [view for view in self._seen(uri) if self._content(view, uri) == content])
+
+    async def looked_at(self, uri: str) -> View | None:
+        """What is settled of a document; TimeoutError where that takes too long for one that was checked before."""
+        async with asyncio.timeout(LOOK if uri in self.views else None):
+            return await self.settled(uri)
+
+    def remembered(self, uri: str) -> View | None:
+        """What was found in the document when it was last checked, whatever text it has now."""
+        own = self.views.get(uri)
+        of_then = [view for view in self._seen(uri) if own and self._content(view, uri) == self._content(own, uri)]
+        return self._joined(uri, of_then)
+
+    def still(self, uri: str, view: View) -> Callable[[types.Range], types.Range | None]:
+        """Where a place in the text that a view is of lies in the document now; None where its lines have changed."""
+        now = split_lines(self.workspace.get_text_document(uri).source)
+        same = SequenceMatcher(None, view.checked.texts.lines(self.names[uri]), now).get_matching_blocks()
+        return lambda place: moved(place, same)
+
+    def _seen(self, uri: str) -> Sequence[View]:
+        """The last views of what says something of a document, its own first."""
+        return [self.views[each] for each in self._about(uri) if each in self.views]
+
+    def _content(self, view: View, uri: str) -> object:
+        return view.checked.texts.content(self.names[uri])
+
+    def _joined(self, uri: str, views: Sequence[View]) -> View | None:
         findings = dict.fromkeys(finding for view in views for finding in view.findings)
         return replace(views[0], version=self._version(uri), findings=tuple(findings)) if views else None
-
-    def remembered(self, uri: str) -> Iterator[tuple[Finding, types.Range]]:
-        """What the last checks found in lines of the document that it still has, and where these are now."""
-        now = split_lines(self.workspace.get_text_document(uri).source)
-        for view in [self.views[each] for each in self._about(uri) if each in self.views]:
-            before = view.checked.texts.lines(self.names[uri])
-            same = SequenceMatcher(None, before, now).get_matching_blocks()
-            client = self.client(view)
-            for finding in view.findings:
-                if finding.at.path == self.names[uri] and (place := moved(client.range(finding.at), same)):
-                    yield finding, place
 
     def _about(self, uri: str) -> Sequence[str]:
         """The documents whose checks say something of the document `uri`: itself before the others."""
@@ -185,6 +199,19 @@ class Server(LanguageServer):
             takes_versions=bool(edit and edit.document_changes),
         )
 
+    @property
+    def makes_edits_later(self) -> bool:
+        """Whether the client asks for the edit of an action that came without one."""
+        document = self.client_capabilities.text_document
+        actions = document.code_action if document is not None else None
+        later = actions.resolve_support if actions is not None else None
+        return later is not None and "edit" in later.properties
+
+    def menu(self, uri: str, view: View) -> Menu:
+        """What can be offered for the findings of a view."""
+        document = types.OptionalVersionedTextDocumentIdentifier(uri, view.version)
+        return Menu(self.names[uri], view, self.client(view), document)
+
     def uri(self, path: str) -> str:
         """What the client calls the file at `path`: it may have opened a folder by a link, which a path never holds."""
         if opened := next((uri for uri, known in self.names.items() if known == path), None):
@@ -223,8 +250,9 @@ def made() -> Server:
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_closed)
     server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(_files_changed)
     server.feature(types.TEXT_DOCUMENT_HOVER)(_hover)
-    offered = types.CodeActionOptions([QUICK_FIX, FIX_ALL])
+    offered = types.CodeActionOptions([QUICK_FIX, FIX_ALL], resolve_provider=True)
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, offered)(_code_actions)
+    server.feature(types.CODE_ACTION_RESOLVE)(_resolved)
     return server
 
 
@@ -270,15 +298,17 @@ def _files_changed(server: Server, params: types.DidChangeWatchedFilesParams) ->
 
 
 async def _hover(server: Server, params: types.HoverParams) -> types.Hover | None:
-    """The page of the rule of what was found at a place, if need be before its text was last changed."""
+    """The page of the rule of what was found at a place."""
     uri = params.text_document.uri
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LOOK if uri in server.views else None):
-            await server.settled(uri)
-    if uri not in server.names:
+    try:
+        view = await server.looked_at(uri)
+    except TimeoutError:
+        view = server.remembered(uri)
+    if view is None:
         return None
-    cursor = types.Range(params.position, params.position)
-    here = [(finding, place) for finding, place in server.remembered(uri) if meet(place, cursor)]
+    still, client, cursor = server.still(uri, view), server.client(view), types.Range(params.position, params.position)
+    found = [(each, still(client.range(each.at))) for each in view.findings if server.uri(each.at.path) == uri]
+    here = [(finding, place) for finding, place in found if place and meet(place, cursor)]
     if not here:
         return None
     pages = dict.fromkeys(rules()[finding.code].page for finding, _ in here)
@@ -286,9 +316,33 @@ async def _hover(server: Server, params: types.HoverParams) -> types.Hover | Non
 
 
 async def _code_actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
-    uri = params.text_document.uri
-    view = await server.settled(uri)
-    if view is None:
-        return []
-    document = types.OptionalVersionedTextDocumentIdentifier(uri, view.version)
-    return list(Menu(server.names[uri], view, server.client(view), document).actions(params.range, params.context.only))
+    uri, asked, only = params.text_document.uri, params.range, params.context.only
+    is_a_look = server.makes_edits_later and (only is None or not wants(only, FIX_ALL))
+    try:
+        view = await (server.looked_at(uri) if is_a_look else server.settled(uri))
+    except TimeoutError:
+        view = server.remembered(uri)
+        return list(_promised(server, view, uri, asked)) if view is not None and wants(only, QUICK_FIX.value) else []
+    return list(server.menu(uri, view).actions(asked, only)) if view is not None else []
+
+
+def _promised(server: Server, view: View, uri: str, asked: types.Range) -> Iterator[types.CodeAction]:
+    """The actions for what was last found at a place of a document, whose edits are made when one is chosen."""
+    still = server.still(uri, view)
+    for action in server.menu(uri, view).actions(None, [QUICK_FIX.value]):
+        for diagnostic in action.diagnostics or ():
+            place = still(diagnostic.range)
+            if place is not None and meet(place, asked):
+                diagnostic.range, action.edit, action.data = place, None, uri
+                yield action
+
+
+async def _resolved(server: Server, action: types.CodeAction) -> types.CodeAction:
+    """An action with its edit; without one where what it was promised for is not found any more."""
+    uri = action.data
+    if not isinstance(uri, str) or (view := await server.settled(uri)) is None:
+        return action
+    menu = server.menu(uri, view)
+    places = [diagnostic.range for diagnostic in action.diagnostics or ()]
+    offered = (each for place in places for each in menu.actions(place, [QUICK_FIX.value]))
+    return next((each for each in offered if each.title == action.title), action)
