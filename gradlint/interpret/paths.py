@@ -25,7 +25,7 @@ from gradlint.interpret.values import Symbol, Test
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
 QUIET = 10  # paths without anything new
-ENOUGH = 16_000  # steps of one entry for what does not speak of training: some fifth of a second
+ENOUGH = 20_000  # steps of one entry, until when what does not speak of training is run: a quarter of a second
 _OF_TRAINING = re.compile(
     r"grad|loss|[Oo]ptim|backward|step|detach|\.eval|train|freeze|\.data\b|item\(|numpy|tolist|scale|update|half|autocast"
     r"|torch\.\w*(?:tensor|zeros|ones|full|empty)|clip|reduce|gather|where|sqrt|log\(|checkpoint|\b(?:return|continue|break)\b"
