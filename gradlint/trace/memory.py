@@ -62,6 +62,13 @@ class Memory:
         self.remember(tensor, old)
         return old
 
+    def results(self) -> Iterator[tuple[torch.Tensor, Op]]:
+        """Every tensor that is alive and has a graph, of those seen being made, with its record."""
+        for reference, op in list(self._known.values()):
+            tensor = reference() if op.kind is Kind.OPERATION and op.requires_grad else None
+            if isinstance(tensor, torch.Tensor):
+                yield tensor, op
+
     def held(self, parameter: torch.Tensor, place: Place = ()) -> Held:
         """The identity of a parameter, made when it is first seen."""
         entry = self._held.get(id(parameter))

@@ -1,8 +1,9 @@
-"""Losses that outlive their step together with their graph: added to a total, or put into a list.
+"""Tensors that outlive their step together with their graph: added to a total, or put into a list.
 
 A total shows itself in the recorded steps: it is computed at the same instruction as what it is computed from. A list
-is looked for where losses of several steps, or all of a window before the last step, turn out to be alive; then the
-garbage collector is asked who holds them.
+is looked for where losses of several steps, or all of a window before the last step, turn out to be alive, or other
+results of several steps; then the garbage collector is asked who holds them, or the records that hold them. A list of
+losses is told as it is found; of anything else, one that grows from step to step.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import ast
 import gc
 import weakref
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -24,16 +27,22 @@ from gradlint.trace.session import Session
 _WATCHED = 6  # the losses of so many first steps
 _RECENT = 8  # of which so many last ones are compared with a new one
 _PILE = 3  # so many of them alive are a pile
+_SUSPECT = 2  # results of so many steps in one place may become one: the next steps are recorded, too
+_DEEP = 3  # a tensor lies in a record: in the dictionary of an object, which lies in a list
+_MANY = 24  # results of a step that are asked about
+_LONG = 1000  # a deque of fewer is a window
+_NO_RECORDS = (FrameType, FunctionType, ModuleType, type, torch.nn.Module, torch.optim.Optimizer)
 _GROWING = ("append", "extend", "appendleft", "insert", "add", "push", "update", "put")
 
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
-    losses: list[_Loss] = []
+    piles = _Piles()
     for told in (session.on_loss, session.on_loss_made):  # what is back-propagated, and each term of it
-        told.append(lambda tensor, op: _remember(session, losses, tensor, op))
+        told.append(lambda tensor, op: _remember(session, piles.losses, tensor, op))
+    session.on_loss.append(lambda _, op: piles.sinks.append((session.step, op)) if session.step < _WATCHED else None)
     for moment in (session.on_step, session.on_end):
-        moment.append(lambda: _look(session, losses))
+        moment.append(lambda: _look(session, piles))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +52,111 @@ class _Loss:
     op: Op
 
 
+@dataclass(slots=True)
+class _Piles:
+    """The losses of the first steps, and how many items the containers had that held results of several steps."""
+
+    losses: list[_Loss] = field(default_factory=list)
+    sinks: list[tuple[int, Op]] = field(default_factory=list)  # what was back-propagated, by the step
+    lengths: dict[int, int] = field(default_factory=dict)
+    is_suspected: bool = False
+    is_told: bool = False
+
+
 def _remember(session: Session, losses: list[_Loss], tensor: torch.Tensor, op: Op) -> None:
     known = any(loss.tensor() is tensor for loss in losses[-_RECENT:])
     if session.step < _WATCHED and tensor.requires_grad and not known:
         losses.append(_Loss(session.step, weakref.ref(tensor), op))
 
 
-def _look(session: Session, losses: list[_Loss]) -> None:
-    """After a step: are losses of earlier steps still alive?"""
-    if not losses:
-        return
+def _look(session: Session, piles: _Piles) -> None:
+    """After a step: are losses, or other results, of earlier steps still alive?"""
+    if not piles.is_told and piles.losses:
+        found = _pile_of_losses(session, piles.losses) or _pile_of_results(session, piles)
+        if found is not None:
+            op, how, at = found
+            place = session.notes[-1].place  # of the step: another would end the loop around it
+            session.note("kept", place, op=op, how=how, at=at)
+            piles.is_told = True
+    if piles.is_told or session.step >= _WATCHED:
+        piles.losses.clear()
+        piles.sinks.clear()
+
+
+def _pile_of_losses(session: Session, losses: list[_Loss]) -> tuple[Op, str, Span] | None:
+    """A loss of those that are held together, and the statement that puts them where they stay."""
     alive = [(loss, tensor) for loss in losses if (tensor := loss.tensor()) is not None]
     before = sum(loss.step < session.step - 1 for loss, _ in alive)
-    if before >= _PILE or len({loss.step for loss, _ in alive}) >= _PILE:
-        kept = _holder([tensor for _, tensor in alive])
-        if kept is not None:
-            place = session.notes[-1].place  # of the step: another would end the loop around it
-            session.note("kept", place, op=alive[0][0].op, how="append", at=kept)
-            losses.clear()
-    if session.step >= _WATCHED:
-        losses.clear()
-
-
-def _holder(tensors: list[torch.Tensor]) -> Span | None:
-    """The statement that puts losses where they stay."""
-    oldest = tensors[0]
-    for container in gc.get_referrers(oldest):
+    if before < _PILE and len({loss.step for loss, _ in alive}) < _PILE:
+        return None
+    tensors = [tensor for _, tensor in alive]
+    for container in gc.get_referrers(tensors[0]):
         if not isinstance(container, (list, dict, set)) or container is tensors:
             continue
         held = container.values() if isinstance(container, dict) else container
         if sum(any(each is tensor for each in held) for tensor in tensors) >= _PILE:
             at = _statement(container)
             if at is not None:
-                return at
+                return alive[0][0].op, "append", at
     return None
+
+
+def _pile_of_results(session: Session, piles: _Piles) -> tuple[Op, str, Span] | None:
+    """The same for a list that grows by results of the steps, or by records of them, which no later loss needs."""
+    tensors, ops, count = [], [], Counter[int]()
+    for tensor, op in session.memory.results():
+        count[op.step] += 1
+        if count[op.step] <= _MANY and op.place:
+            tensors.append(tensor)
+            ops.append(op)
+    if len(count) < _SUSPECT:
+        return None
+    for container, inside in _holders(tensors, ops):
+        length, known = len(container), piles.lengths.get(id(container), 0)
+        piles.lengths[id(container)] = length
+        if not piles.is_suspected:
+            piles.is_suspected = True
+            session.look_again()
+        steps = len({op.step for op in inside})
+        if steps < _PILE or not 0 < known < length or _is_needed(inside, piles.sinks):
+            continue
+        at = _statement(container)
+        if at is not None:
+            is_window = isinstance(container, deque) and (container.maxlen or _LONG) < _LONG
+            return min(inside, key=lambda op: op.serial), "window" if is_window else "append", at
+    return None
+
+
+def _holders(tensors: list[torch.Tensor], ops: list[Op]) -> Iterator[tuple[Any, set[Op]]]:
+    """The containers that hold results of several steps, themselves or in records of one step each, and these."""
+    things: list[Any] = tensors
+    held: dict[int, set[Op]] = {id(tensor): {op} for tensor, op in zip(tensors, ops, strict=True)}
+    for _ in range(_DEEP):
+        records, of_records = [], dict[int, set[Op]]()
+        for owner in gc.get_referrers(*things):
+            if owner is things or isinstance(owner, _NO_RECORDS):
+                continue
+            inside = set[Op]().union(*(held.get(id(each), ()) for each in gc.get_referents(owner)))
+            steps = len({op.step for op in inside})
+            if isinstance(owner, (list, set, deque)) and steps >= _SUSPECT:
+                yield owner, inside
+            elif steps == 1 and id(owner) not in held:
+                records.append(owner)
+                of_records[id(owner)] = inside
+        things, held = records, of_records
+
+
+def _is_needed(kept: set[Op], sinks: Sequence[tuple[int, Op]]) -> bool:
+    """Whether the loss of a later step was computed from what is kept."""
+    for step, loss in sinks:
+        pending, seen = [loss], {loss}
+        for op in pending:
+            if op in kept and op.step < step:
+                return True
+            new = {source for source in op.inputs if source.requires_grad} - seen
+            pending += new
+            seen |= new
+    return False
 
 
 def _statement(container: Any) -> Span | None:
