@@ -113,7 +113,8 @@ def _report(left: Leftover) -> Report:
     fails = "does not hold" if gate.detail == "true" else "holds"
     message = f"no step follows the last micro-batches when `{gate.text}` {fails} at the end of the loop: {fate}"
     then = [Related(left.then.at, "cleared here")] if not isinstance(left.then, Backward | End) else []
-    return Report(gate.at, message, _HELP, places(gate.at, *then, to_sink(sink)))
+    hints = {"early": "yes"} if left.accumulation.is_early else {}
+    return Report(gate.at, message, _HELP, places(gate.at, *then, to_sink(sink)), hints=hints)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

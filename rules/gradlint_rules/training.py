@@ -208,14 +208,18 @@ def with_the_rest(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     try:
         left, right = _end_of(loop, source)
     except NoFixError:
-        return _flushed(loop, statement, condition, source)
+        return _flushed(loop, statement, condition, finding, source)
     if is_skip:
         return (source.replace(condition, f"{_operand(condition, source)} and {left} != {right}"),)
     return (source.replace(condition, f"{source.text(condition)} or {left} == {right}"),)
 
 
-def _flushed(loop: ast.For, gate: ast.stmt, condition: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+def _flushed(
+    loop: ast.For, gate: ast.stmt, condition: ast.expr, finding: Finding, source: FixSource
+) -> tuple[Edit, ...]:
     """The step for the rest behind a loop whose length nothing tells."""
+    if "early" in finding.hints:
+        raise NoFixError("the rounds are to be counted from one first (GL506)")
     if not isinstance(gate, ast.If) or gate.orelse or any(each.lineno != each.end_lineno for each in gate.body):
         raise NoFixError("the step is more than a few lines")
     if not isinstance(loop.target, ast.Tuple) or not names_of(condition, ast.Load) & names_of(loop.target, ast.Store):
@@ -259,11 +263,30 @@ def _has_length(over: ast.expr, source: FixSource) -> bool:
 
 
 def counted_from_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`i % n` as `(i + 1) % n`."""
-    for node in ast.walk(source.expression(finding.at)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Name):
-            return (source.replace(node.left, f"({node.left.id} + 1)"),)
+    """`i % n` as `(i + 1) % n`, and `is_due(i)` as `is_due(i + 1)`, where `i` is the number of the round."""
+    condition = source.expression(finding.at)
+    for node in ast.walk(condition):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, _PLACES):
+            return (source.replace(node.left, f"({source.text(node.left)} + 1)"),)
+    number = _number_of(loop_around(condition, source), source)
+    for node in ast.walk(condition):
+        given = [each for each in node.args if isinstance(each, ast.Name)] if isinstance(node, ast.Call) else []
+        for argument in given:
+            if argument.id == number:
+                return (source.replace(argument, f"{number} + 1"),)
     raise NoFixError("no remainder")
+
+
+def _number_of(loop: ast.For | ast.While, source: FixSource) -> str:
+    """The `i` of `for i, x in enumerate(xs)` and of `for i in range(n)`."""
+    match loop:
+        case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call(func=func, args=[_], keywords=[])):
+            if source.called(func) == "enumerate":
+                return name
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=func, args=[_])):
+            if source.called(func) == "range":
+                return name
+    raise NoFixError("the rounds are not counted from zero")
 
 
 def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -365,10 +388,10 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     for loop in loops:
         names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
         names = [name for name in names if not _is_number(name, loop, source)]
-        if any(_is_record(name, wanted, source) for name in names):
-            raise NoFixError("what is carried is kept in an object of the program")
         if names:
             anchor = next(each for each in loop.body if each in nested(backward, source))
+            if any(_is_record(name, wanted, source) for name in names):
+                return _record_detached(names, wanted, anchor, source)
             return (source.after(anchor, *(_detached(name, source, loop) for name in names)),)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Assign):
@@ -435,6 +458,28 @@ def _is_record(name: str, wanted: set[str], source: FixSource) -> bool:
     """Whether the tensors that are carried are attributes of what has this name."""
     reads = (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute) and node.attr in wanted)
     return any(isinstance(node.value, ast.Name) and node.value.id == name for node in reads)
+
+
+def _record_detached(names: list[str], wanted: set[str], anchor: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    """The record that is carried made anew, with the tensors in it detached."""
+    kinds = [node for node in source.tree.body if isinstance(node, ast.ClassDef) and wanted <= set(_fields(node))]
+    if len(names) != 1 or len(kinds) != 1 or not all(_fields(kinds[0])[each].endswith("Tensor") for each in wanted):
+        raise NoFixError("what is carried is kept in an object of the program")
+    name = names[0]
+    parts = ", ".join(f"{each}={name}.{each}.detach()" for each in sorted(wanted))
+    if any(source.called(base).endswith("NamedTuple") for base in kinds[0].bases):
+        return (source.after(anchor, f"{name} = {name}._replace({parts})"),)
+    decorators = [each.func if isinstance(each, ast.Call) else each for each in kinds[0].decorator_list]
+    if not any(source.called(each) == "dataclasses.dataclass" for each in decorators):
+        raise NoFixError("what is carried is kept in an object of the program")
+    replace, imports = source.reference("dataclasses.replace")
+    return (source.after(anchor, f"{name} = {replace}({name}, {parts})"), *imports)
+
+
+def _fields(kind: ast.ClassDef) -> dict[str, str]:
+    """The fields that a record declares, with what they are said to be."""
+    declared = (node for node in kind.body if isinstance(node, ast.AnnAssign))
+    return {node.target.id: ast.unparse(node.annotation) for node in declared if isinstance(node.target, ast.Name)}
 
 
 def _detached(name: str, source: FixSource, near: ast.AST) -> str:
