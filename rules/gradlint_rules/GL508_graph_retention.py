@@ -85,7 +85,7 @@ from gradlint.tape import Kept, Kind, Tape, Value
 from gradlint_rules.devices import is_below
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
-from gradlint_rules.visited import surely_visited
+from gradlint_rules.visited import backwards, surely_visited
 from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.WARNING
@@ -103,6 +103,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
         for event in _kept(tape):
             if event.at in told | needed or id(event) in vague or _is_written_once(event, tape):
+                continue
+            if event.how in ("sum", "state") and _is_refused(event, tape):
                 continue
             if not event.value.requires_grad or not _is_certain(event, graphs):
                 continue
@@ -147,6 +149,14 @@ def _is_needed(event: Kept, tape: Tape) -> bool:
     )
     elsewhere = (sink for sink in later if sink.iteration[: len(event.iteration)] != event.iteration)
     return any(value is event.value for sink in elsewhere for value in sink.graph)
+
+
+def _is_refused(event: Kept, tape: Tape) -> bool:
+    """Whether the backward through what is carried along meets what an earlier one has freed: it raises (GL507)."""
+    return any(
+        any(value is event.value for value in sink.graph) and any(id(value) in freed_by for value in values)
+        for sink, values, freed_by in backwards(tape)
+    )
 
 
 def _is_certain(event: Kept, graphs: set[int]) -> bool:
