@@ -225,6 +225,11 @@ class Rule:
         return getattr(self.module, "fix", None)
 
     @property
+    def spoilt_by(self) -> frozenset[str]:
+        """The codes of what its fix can bring about: where no other fix mends that, it is taken back."""
+        return getattr(self.module, "SPOILT_BY", frozenset())
+
+    @property
     def url(self) -> str:
         """Where its page can be read; a plugin says `URL`."""
         return str(getattr(self.module, "URL", f"{DOCS}{self.name}"))

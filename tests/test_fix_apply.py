@@ -109,3 +109,18 @@ def test_what_is_suppressed_is_not_fixed(run: Run, file: pathlib.Path) -> None:
 
 def test_a_finding_has_its_fix_in_json(run: Run, file: pathlib.Path) -> None:
     assert '"content": "0.0 * logits.sum()"' in run("check", "--output-format", "json", ".").out
+
+
+def test_a_fix_is_taken_back_that_lets_later_rounds_into_a_freed_graph(run: Run, file: pathlib.Path) -> None:
+    kept = BROKEN[: BROKEN.index("for valid")] + (
+        "window = []\n"
+        "for x in torch.randn(5, 2, 4):\n"
+        "    window.append(model(x).exp().mean().item())\n"
+        "    loss = torch.tensor(window[-3:]).mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    file.write_text(kept, encoding="utf-8")
+    assert run("check", "--fix", "--unsafe-fixes", ".").code == 1
+    assert file.read_text(encoding="utf-8") == kept

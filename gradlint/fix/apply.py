@@ -17,6 +17,7 @@ from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.edits import joined, line_after
 from gradlint.fix.layout import Layout
 from gradlint.report._place import printable
+from gradlint.rule import rules
 from gradlint.source import document
 from gradlint.source.files import SettingsFor
 from gradlint.source.parse import decode
@@ -83,22 +84,44 @@ class _Round:
 
 
 def repair(task: Task) -> Repaired:
-    """The files mended, in memory; a fix after which its finding is still there is taken back."""
-    contents: _Contents = dict(task.given)
+    """The files mended, in memory; a fix after which its finding is still there is taken back.
+
+    So is one that has spoilt the program in a way that its rule warns of, and that no other fix has mended.
+    """
     originals: _Contents = {}
-    checked, useless, applied = task.check(contents), set[_Key](), collections.Counter[_Key]()
+    checked, contents, useless = task.check(dict(task.given)), dict(task.given), set[_Key]()
+    done: list[tuple[Checked, _Contents, _Round]] = []  # what a round found, and what it made of it
     for _ in range(ROUNDS):
-        done = _apply(task, checked, contents, useless)
-        originals = {**done.originals, **originals}
-        if not done.applied:
-            break
-        after = task.check(done.contents)
-        if left := done.left(after):
+        made = _apply(task, checked, contents, useless)
+        originals = {**made.originals, **originals}
+        if not made.applied:
+            spoilt = _spoilt([(found, each.applied) for found, _, each in done], checked)
+            if spoilt is None:
+                break
+            at, wrong = spoilt
+            useless |= wrong
+            checked, contents, _ = done[at]
+            del done[at:]
+            continue
+        after = task.check(made.contents)
+        if left := made.left(after):
             useless |= left
             continue
-        checked, contents, applied = after, done.contents, applied + done.applied
+        done.append((checked, contents, made))
+        checked, contents = after, made.contents
+    applied = sum((each.applied for *_, each in done), collections.Counter[_Key]())
     changed = {path: content for path, content in contents.items() if content != task.given.get(path)}
     return Repaired(checked, changed, originals, applied.total(), frozenset(code for _, code, *_ in applied))
+
+
+def _spoilt(done: Sequence[tuple[Checked, collections.Counter[_Key]]], now: Checked) -> tuple[int, set[_Key]] | None:
+    """The first round with fixes whose rules warn of what is found now and was not before; and which fixes."""
+    for at, (found, applied) in enumerate(done):
+        new = {code for _, code, *_ in _keys(now.findings, now).keys() - _keys(found.findings, found).keys()}
+        wrong = {key for key in applied if rules()[key[1]].spoilt_by & new}
+        if wrong:
+            return at, wrong
+    return None
 
 
 def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]) -> _Round:

@@ -100,6 +100,7 @@ from gradlint_rules.words import calls, listed, maker, places, to_sink
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL507"])  # what was cut is part of the graphs of several rounds
 _HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
 
 

@@ -119,6 +119,8 @@ def _is_list(argument: ast.expr, source: FixSource, near: ast.AST) -> bool:
     """Whether an argument is a list of tensors: as it is written, or as the name was made."""
     if isinstance(argument, _LISTS):
         return True
+    if isinstance(argument, ast.Subscript) and isinstance(argument.slice, ast.Slice):
+        return _is_list(argument.value, source, near)
     if isinstance(argument, ast.Call):
         return source.called(argument.func) in ("list", "tuple", "sorted", "zip", "map")
     values = values_of(argument, source, near)
