@@ -54,6 +54,9 @@ class DType(enum.Enum):
         return self not in (DType.INTEGER, DType.BOOL)
 
 
+OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
+
+
 @dataclass(eq=False, slots=True)
 class Write:
     """One modification of a storage in place."""
@@ -64,6 +67,7 @@ class Write:
     version: int  # the storage's version after it
     counted: bool  # False through .data or a NumPy alias: autograd does not see it
     order: int  # number of events on the tape when it happened
+    by: tuple[Value, ...] = ()  # what it was computed with: the mask of `weight.data *= mask`
 
 
 @dataclass(eq=False, slots=True)
@@ -520,13 +524,13 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
     """Those of the values of a graph whose gradient is more than assumed of something unknown.
 
     A parameter or leaf is below them; what an unknown callable computes with is one where an optimizer holds it, or may
-    hold it. Where a graph has none of these, something unknown must carry its gradient, and sure is what hangs on it
-    whichever it is.
+    hold it (that of a library's function, where there is nothing else). Where a graph has none of these, something
+    unknown must carry its gradient, and sure is what hangs on it whichever it is.
     """
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
     firm = _known_to_train(trained, optimizers)
     if not firm and not (optimizers and all(optimizer.complete for optimizer in optimizers)):
-        firm = trained
+        firm = [value for value in trained if OF_A_FUNCTION not in value.flags] or trained
     if firm:
         return above(values, {id(value) for value in firm})
     found = list(values)

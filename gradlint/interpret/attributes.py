@@ -186,11 +186,11 @@ def _in_lineage(
             handler = find_attribute(base, name)
             if handler is not None:
                 return handler(m, receiver, at)
+            if name == "__init__" and isinstance(receiver, Instance):
+                return _constructor(receiver, base)
             own = library_receiver(receiver, base) if find_method(base, name) is not None else None
             if own is not None:
                 return method(own, base, name)
-            if name == "__init__" and isinstance(receiver, Instance):
-                return _constructor(receiver, base)
     return None
 
 
@@ -248,6 +248,8 @@ def _unbound(base: str, name: str, handler: MethodHandler) -> Builtin:
         receiver = library_receiver(call.args[0], base) if call.args else None
         if receiver is None:
             return call_unknown(m, m.session.library_symbol(f"{base}.{name}"), call)
+        if name == "__init__" and isinstance(receiver, Instance):
+            return construct(m, receiver, base, _rest(call, name))
         return handler(m, receiver, _rest(call, name))
 
     return Builtin(name, run)

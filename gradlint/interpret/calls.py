@@ -130,7 +130,11 @@ def _given(m: Machine, call: Call) -> Abstract:
         found = ask(m, call)
         if found is not None:
             return found
-    return call_unknown(m, m.session.library_symbol(call.name), call)
+    symbol = m.session.library_symbol(call.name)
+    made = call_unknown(m, symbol, call)
+    if not call.name.rpartition(".")[2][:1].isupper():
+        m.leaves[symbol].flags |= {tape.OF_A_FUNCTION}
+    return made
 
 
 @handles(CALL, Unknown)
@@ -263,7 +267,7 @@ def construct(m: Machine, instance: Instance, base: str, call: Call) -> Abstract
     """
     own, maker = find_method(base, "__init__"), FUNCTIONS.get(base)
     if own is not None:
-        own(m, instance, call)
+        own(m, instance, Call(base, call.args, call.kwargs, call.node, call.frame, call.open))
     elif maker is not None:
         part = maker(m, Call(base, call.args, call.kwargs, call.node, call.frame, call.open))
         if isinstance(part, Object):

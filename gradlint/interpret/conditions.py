@@ -128,7 +128,7 @@ def decide(
         while text.startswith("not ") and " and " not in text and " or " not in text:
             text, holds = text[4:], not holds
         decision = tape.Decision(
-            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, _about(m, test),
+            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, about(m, test),
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
@@ -159,7 +159,7 @@ def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
     return symbol is not None
 
 
-def _about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
+def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
     asked: dict[Symbol, None] = {}
     for symbol in (test.subject, test.operand):
@@ -222,6 +222,8 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
     negated = op == "!="
     relation = "==" if negated else op
     known = _by_kind(left, right, relation)
+    if known is None and m.loops:
+        known = _of_the_last(m, left, right, relation)
     if known is not None:
         return TRUE if known != negated else FALSE
     if isinstance(right, Const) and _is_hashable(right.value):
@@ -302,6 +304,17 @@ def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
         return False
     if relation == "==" and isinstance(left, Lib) and isinstance(right, Lib):
         return left.name == right.name
+    return None
+
+
+def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> bool | None:
+    """Whether a loop that runs to `n` is still below `n - k`, `i < n - k`: in its last round it is not."""
+    from gradlint.interpret import estimates
+
+    if relation in ("<", ">=") and estimates.is_the_last(m, left, right):
+        return relation == ">="
+    if relation in (">", "<=") and estimates.is_the_last(m, right, left):
+        return relation == "<="
     return None
 
 
@@ -441,7 +454,10 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         if known is None:
             subject = right.symbol or m.symbol(right)
             return boolean(m, Test(subject.derive(("key", left.value), text), "in", None, negated), text)
-    elif isinstance(right, Sequence) and not right.open:
+    elif isinstance(right, Sequence) and right.open:
+        constants = [item.value for item in right.items if isinstance(item, Const)]
+        known = True if isinstance(left, Const) and _in(left.value, constants) else None
+    elif isinstance(right, Sequence):
         constants = [item.value for item in right.items if isinstance(item, Const)]
         if isinstance(left, Const) and _in(left.value, constants):
             known = True

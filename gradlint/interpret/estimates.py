@@ -96,6 +96,21 @@ def end(m: Machine, symbol: Symbol) -> int | None:
     return _size(m, symbol)
 
 
+def is_the_last(m: Machine, number: Abstract, bound: Abstract) -> bool:
+    """Whether a number is the last of those that a loop about it runs through, to `n`, where `bound` is `n - k`."""
+    made = _operation(bound.symbol) if isinstance(bound, Unknown) else None
+    if made is None or made[0] != "-" or not made[2] or (isinstance(made[1], int) and made[1] < 1):
+        return False
+    ends = [loop.last for loop in m.loops if loop.last is not None]
+    return any(_is_same(item, number) and stop is m.symbol(bound).source for item, stop in ends)
+
+
+def _is_same(item: Abstract, number: Abstract) -> bool:
+    if isinstance(item, Unknown) and isinstance(number, Unknown):
+        return item.symbol is number.symbol
+    return item is number
+
+
 def _size(m: Machine, symbol: Symbol) -> int | None:
     measured = _measured(symbol)
     for loop in reversed(m.loops):

@@ -142,8 +142,8 @@ def over_mapping(m: Machine, mapping: Mapping, visit: Visit, call: Call) -> None
     for key in list(mapping.items):
         if visit(key_value(m, mapping, key)):
             return
-    if mapping.open and not mapping.items:
-        for number in rounds(m):
+    if mapping.open:
+        for number in rounds(m)[len(mapping.items) :] or range(1):
             if visit(
                 Unknown((mapping.symbol or m.symbol(mapping)).derive(("key", number), "key"), data=True, type="str")
             ):
@@ -191,6 +191,8 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             item = conditions.counts_on(m, item, Const(start + round_ * step))
         else:
             item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
+        if m.loops and isinstance(stop, Unknown) and step == 1 and round_ == turns[-1]:
+            m.loops[-1].last = item, stop.symbol
         if visit(item):
             return
 

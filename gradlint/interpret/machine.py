@@ -129,6 +129,7 @@ class Loop:
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
+    last: tuple[Abstract, Symbol] | None = None  # the number of its last round, and the unknown one that it runs to
     is_single: bool = False  # it runs over one item: its rounds are none
     fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
     drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none

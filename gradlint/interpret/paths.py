@@ -62,6 +62,12 @@ class Facts:
         self.high: dict[Symbol, tuple[float, bool]] = {}
         self.among: dict[Symbol, frozenset[object]] = {}  # one of these it is: `x in ("a", "b")`
         self.barred: dict[Symbol, frozenset[object]] = {}  # none of these
+        self.rows: dict[Symbol, list[dict[Symbol, object]]] = {}  # what it can be, and others together with it
+
+    def one_of(self, rows: list[dict[Symbol, object]]) -> None:
+        """Takes these symbols to be what one of the rows says."""
+        for symbol in rows[0]:
+            self.rows[symbol] = rows
 
     def known(self, test: Test) -> bool | None:
         """Whether what is known decides the test."""
@@ -80,6 +86,9 @@ class Facts:
             return False
         if relation == "true" and self.truth.get((subject, "is", None)):
             return False
+        said = {_decide(row[subject], relation, operand) for row in self.rows.get(subject, ())}
+        if len(said) == 1:
+            return said.pop()
         one_of = self._one_of(subject, relation, operand)
         if one_of is not None:
             return one_of
@@ -125,6 +134,8 @@ class Facts:
         """Takes the test to have come out so."""
         holds = answer != test.negated
         self.truth[test.subject, test.relation, test.operand] = holds
+        if (rows := self.rows.get(test.subject)) is not None:
+            rows[:] = [row for row in rows if _decide(row[test.subject], test.relation, test.operand) in (holds, None)]
         match test.relation, holds:
             case "==", True:
                 self.equal[test.subject] = test.operand

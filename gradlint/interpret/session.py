@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import attributes, calls, conditions, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
+from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import Frame, Loop, Machine, Raised, Stop
 from gradlint.interpret.paths import Oracle, Restart
@@ -106,7 +106,7 @@ class Session:
         if typed is not None:
             return typed
         name = parameter.name.lower()
-        is_data = any(word in name for word in _LOADERS) or _is_a_case(function.node, parameter.name)
+        is_data = any(word in name for word in _LOADERS) or is_a_case(function.node, parameter.name)
         return Unknown(symbol, data=is_data)
 
     def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
@@ -414,9 +414,20 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             _hook(m, instance, name, value, call)
             return
     _note_defaults(m, value)
+    if isinstance(value, Function):
+        _note_cases(m, value)
     if isinstance(value, Function | Abstract):
         result = m.call(value, call)
         _drain(m, result, call)
+
+
+def _note_cases(m: Machine, test: Function) -> None:
+    """Has the parameters of a test come together as its cases give them."""
+    parameters = {parameter.name: parameter for parameter in test.node.parameters}
+    for rows in cases(test.node):
+        own = [name for name in rows[0] if name in parameters]
+        symbols = {name: m.symbol(m.session.parameter(m, test, parameters[name])) for name in own}
+        m.oracle.facts.one_of([{symbols[name]: row[name] for name in own} for row in rows])
 
 
 def _note_defaults(m: Machine, entered: Abstract | None) -> None:
@@ -482,17 +493,3 @@ def _drain(m: Machine, result: Abstract, call: Call) -> None:
     if isinstance(result, Object) and result.cls == "builtins.generator":
         result.state["sent to"] = True
         m.items(result, call)
-
-
-def _is_a_case(test: ir.Function, name: str) -> bool:
-    """Whether a parameter is one of a test that is run case by case: `@pytest.mark.parametrize("size", …)`."""
-    for node in test.decorators:
-        if not (isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and node.args):
-            continue
-        if node.function.name == "parametrize":
-            first = node.args[0]
-            items = first.items if isinstance(first, ir.Display) else [first]
-            names = [str(item.value) for item in items if isinstance(item, ir.Literal)]
-            if name in re.split(r"\W+", " ".join(names)):
-                return True
-    return False

@@ -741,9 +741,12 @@ def jump(m: Machine, node: ir.Jump, frame: Frame) -> Signal:
 def assert_(m: Machine, node: ir.Assert, frame: Frame) -> None:
     """What is asserted holds from here on."""
     value = conditions.question(m, node.test, frame)
-    m.emit(tape.Fact(at=frame.span(node.test), what="asserted", text=frame.text(node.test)))
-    if conditions.truth(m, value) is None:
-        m.oracle.facts.learn(conditions.test_of(m, value), True)
+    known, test = conditions.truth(m, value), conditions.test_of(m, value)
+    at, text = frame.span(node.test), frame.text(node.test)
+    for asked in (conditions.about(m, test) if known is None else ()) or (None,):
+        m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text))
+    if known is None:
+        m.oracle.facts.learn(test, True)
 
 
 @handles(EXECUTE, ir.Function)

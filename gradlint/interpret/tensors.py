@@ -332,9 +332,8 @@ def write(
     if storage is None:
         storage = before.storage = Storage()
     raises = refused or _refusal(m, tensor)
-    made = before
+    made, inputs = before, list(inputs)
     if (m.grad.enabled and not tensor.detached) or not before.requires_grad:
-        inputs = list(inputs)
         made = operation(m, op, [before, *inputs], node, frame) if result is None else result
         made.storage, made.dtype, made.name = storage, before.dtype, before.name
         # A tensor made outside of inference mode stays a normal one, whatever is written into it there.
@@ -344,7 +343,7 @@ def write(
             _save(made, [(effect.argument(0, method=True), before), *named], effect)
             _refuse_inference(m, made)
     version = storage.version if tensor.uncounted or raises else storage.version + 1
-    done = tape.Write(op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events))
+    done = tape.Write(op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events), (*inputs,))
     if not raises:
         storage.version = version
         storage.writes.append(done)

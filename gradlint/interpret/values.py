@@ -168,6 +168,7 @@ class Mapping(Abstract):
     at: Span | None = None
     symbol: Symbol | None = None
     of: Instance | None = None  # whose `__dict__` it is
+    rest: Abstract | None = None  # what stands for the values that are not known
 
     def put(self, more: Mapping) -> None:
         """Puts the entries of another one in; a module whose `__dict__` this is does not register them."""

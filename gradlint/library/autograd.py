@@ -222,10 +222,16 @@ def grad(m: Machine, call: Call) -> Abstract:
         m.emit(event)
         _raise_as_torch_does(m, event)
     used = [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
-    gradients = _gradients(m, wanted, used or [*made, *inputs], call, create=options["create_graph"])
+    gradients = _gradients(m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"])
     if call.constant(6, "allow_unused") is True and call.get(8, "materialize_grads") is None and not call.open:
         _leave_out(gradients, wanted, made)
     return gradients
+
+
+def _met(inputs: list[Value], losses: list[Value]) -> list[Value]:
+    """The inputs, but for what may be the parameters of something out of view, and is met nowhere in the losses."""
+    met = {id(value) for loss in losses for value in tape.graph(loss)}
+    return [value for value in inputs if id(value) in met or not (value.assumed and value.kind is Kind.PARAMETER)]
 
 
 def _used(loss: Value, inputs: list[Value]) -> list[Value]:

@@ -199,11 +199,23 @@ def buffer(m: Machine, call: Call) -> Abstract:
 
 @method(MODULE, "__init__")
 def initialise(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    """`super().__init__()`; a container keeps what it is given."""
+    """`super().__init__()`; a container keeps what it is given, a layer makes its parameters."""
     for base in module.cls.libraries() if isinstance(module, Instance) else ():
         if base in CONTAINERS:
             _fill(m, module, base, call)
+    effect = layer(call.name)
+    if isinstance(module, Instance) and effect is not None and effect.has_parameters:
+        _become(m, module, effect, call)
     return NONE
+
+
+def _become(m: Machine, module: Instance, effect: LayerEffect, call: Call) -> None:
+    """Makes an object of the program the layer that its class is derived from, where that has all of its parameters by
+    itself."""
+    if all(map(str.isidentifier, effect.parameters)):
+        module.state["effect"], module.state["arguments"] = effect, dict(call.kwargs)
+        own = {name: make_parameter(m, name, module.module, call) for name in _parameter_names(effect, call)}
+        module.attrs |= {name: own.get(name, NONE) for name in effect.parameters}
 
 
 def _fill(m: Machine, module: Instance | Object, kind: str, call: Call) -> None:
@@ -367,6 +379,8 @@ def named_parameters(
 
 def _is_kind_of_layer(module: Instance) -> bool:
     """Whether its class is derived from a layer of torch that has parameters, which are not told one by one."""
+    if "effect" in module.state:
+        return False
     bases = [canonical(base) for base in module.cls.libraries()]
     layers = [base for base in bases if base.startswith("torch.nn.") and base not in (MODULE, *CONTAINERS)]
     return any(effect is None or effect.has_parameters for effect in map(layer, layers))
@@ -460,7 +474,8 @@ def state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
     items: dict[object, Abstract] = {}
     for name, tensor in named_parameters(m, module, call):
         items[name] = tensors.detach(m, tensor, "torch.nn.Module.state_dict", call.node, call.frame)
-    return Mapping(items, open=True, symbol=m.symbol(module).derive("state_dict", "state_dict"))
+    buffer = tensors.batch(m, "buffer", call.node, call.frame)
+    return Mapping(items, open=True, symbol=m.symbol(module).derive("state_dict", "state_dict"), rest=buffer)
 
 
 @method(MODULE, "load_state_dict")
@@ -683,6 +698,9 @@ def call_module(m: Machine, module: Instance | Object, call: Call) -> Abstract:
 
 def _weights(m: Machine, module: Instance | Object, call: Call) -> list[Tensor]:
     """What a layer computes with: its parameters, or what a functional call has put in their place."""
+    if isinstance(module, Instance):  # it can have others beside them, which the layer knows nothing of
+        own = [module.attrs.get(name) for name in module.state["effect"].parameters]
+        return [part for part in own if isinstance(part, Tensor)]
     placed = (module.state.get("parameters") or {}).values()
     others = [part for part in placed if isinstance(part, Tensor) and not is_parameter(part)]
     return [*others, *(tensor for _, tensor in named_parameters(m, module, call))]

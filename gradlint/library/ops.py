@@ -749,6 +749,9 @@ def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     "torch.FloatTensor",
     "torch.LongTensor",
     "torch.IntTensor",
+    "torch.ShortTensor",
+    "torch.ByteTensor",
+    "torch.CharTensor",
     "torch.DoubleTensor",
     "torch.BoolTensor",
     "torch.Tensor",
@@ -844,7 +847,7 @@ def _is_written_out(content: Abstract | None) -> bool:
 
 
 def _literal_dtype(name: str, content: Abstract | None) -> DType:
-    if "Long" in name or "Int" in name:
+    if any(kind in name for kind in ("Long", "Int", "Short", "Byte", "Char")):
         return DType.INTEGER
     if "Bool" in name:
         return DType.BOOL

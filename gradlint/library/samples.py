@@ -2,8 +2,8 @@
 
 Each part of what it returns is a fact `sample` on the tape. Its `text` is the name of the tensor; its `detail` is the
 part (`1`, `1.boxes`, `label`), then what it is on this path: `zero` and `made` are written down here (at `at`),
-`counted` is reckoned from such numbers, or a size, `mark` is no label that could be real or one that losses ignore,
-`read` comes from elsewhere.
+`counted` is reckoned from such numbers, or a size, `mark`, `true` and `false` are no label that could be real, or one
+that losses ignore, `read` comes from elsewhere.
 While a sample is taken, a lookup with a default, and a `try`, can go both ways.
 """
 
@@ -154,6 +154,8 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
             if written is not None:
                 return _described(m, written, at)
             return _of_tensor(m, value.node, ignored), _origin(value.node).at
+        case Tensor() if _is_joined(value.node):
+            return _common({_of_tensor(m, part, ignored) for part in value.node.inputs}), value.node.inputs[0].at
         case Tensor() if _is_ticked(value.node):
             return "mark", at
     return "read", at
@@ -166,6 +168,12 @@ def _is_ticked(node: Value) -> bool:
     return node.kind is Kind.CONSTANT and "zeros" in node.op
 
 
+def _is_joined(node: Value) -> bool:
+    """Whether it is a stack of constants: `torch.stack(masks)`."""
+    joins = node.op.rpartition(".")[2] in ("stack", "cat")
+    return joins and bool(node.inputs) and all(part.kind is Kind.CONSTANT for part in node.inputs)
+
+
 def _numbers(value: Abstract) -> Iterator[Abstract]:
     if isinstance(value, Sequence):
         for item in value.items:
@@ -175,12 +183,20 @@ def _numbers(value: Abstract) -> Iterator[Abstract]:
 
 
 def _of_numbers(numbers: list[Any], ignored: _Marks) -> str:
-    said = {_of_number(number.value, ignored) for number in numbers}
-    return "mark" if "mark" in said else "zero" if said == {"zero"} else "made"
+    return _common({_of_number(number.value, ignored) for number in numbers})
+
+
+def _common(said: set[str]) -> str:
+    """What something is whose parts are these."""
+    if len(said) == 1:
+        return said.pop()
+    return "mark" if said & {"mark", "true", "false"} else "made"
 
 
 def _of_number(number: object, ignored: _Marks) -> str:
-    if isinstance(number, bool) or not isinstance(number, int | float) or number in ignored:
+    if isinstance(number, bool):
+        return "true" if number else "false"
+    if not isinstance(number, int | float) or number in ignored:
         return "mark"
     return "mark" if number < 0 or math.isnan(number) else "zero" if number == 0 else "made"
 

@@ -473,8 +473,9 @@ class Assembler:
         cell = after.cell or Cell()
         storage = self.storage(cell)
         storage.version += written.counted
+        by = tuple(self.value(source) for source in after.inputs if source is not note.facts["before"])
         write = tape.Write(
-            written.name, at(note.place), stack(note.place), storage.version, written.counted, len(self.tape.events)
+            written.name, at(note.place), stack(note.place), storage.version, written.counted, len(self.tape.events), by
         )
         storage.writes.append(write)
         yield tape.InPlace(

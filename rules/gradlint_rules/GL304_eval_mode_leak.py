@@ -133,14 +133,18 @@ def _is_eval(mode: TrainMode | None) -> bool:
 def _behind(
     sink: Backward, used: Sequence[tuple[ModuleCall, TrainMode | None]]
 ) -> Iterator[tuple[ModuleCall, TrainMode | None]]:
-    """The calls that a backward runs through, of modules that it trains, each with the last change of their mode."""
+    """The calls that a backward runs through, of modules that it trains, each with the last change of their mode.
+
+    One that gives back a parameter as it is has computed nothing.
+    """
     if not any(_is_eval(mode) for _, mode in used):
         return
     run_through = {id(value) for value in sink.graph}
     owners = [parameter.module for parameter in reached(sink) if parameter.module is not None]
     for call, mode in used:
         trained = mode is None or any(_is_part(owner, mode.module) for owner in owners)
-        if id(call.result) in run_through and trained:
+        is_run_through = call.result is not None and not call.result.is_leaf and id(call.result) in run_through
+        if is_run_through and trained:
             yield call, mode
 
 

@@ -231,7 +231,7 @@ def _asks_the_sample(asked: Decision) -> bool:
 def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
     """Whether another part tells these samples from those with a label: a constant here, and another one there."""
     for other, (said, _, _) in made.parts.items():
-        if other == part or said not in ("zero", "made", "mark"):
+        if other == part or said not in ("zero", "made", "mark", "true", "false"):
             continue
         theirs = {sample.says(other) or "read" for sample in read}
         if said not in theirs and theirs != {"read"}:

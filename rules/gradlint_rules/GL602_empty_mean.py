@@ -95,6 +95,8 @@ _COUNTS = {"sum", "count_nonzero"}
 _TURNS = {"unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "t", "T", "mT", "transpose", "contiguous"}
 _SAME |= {"expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
 _PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
+_FILLS = {"fill_diagonal", "fill"}
+_UNIONS = {"view", "or", "bitwise_or", "logical_or"}  # a view: what was written to another of the same memory
 _PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
 _OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
@@ -147,7 +149,7 @@ def _counted(denominator: Value) -> Value | None:
         if summed and bare(value.op) in _PRODUCTS:  # nothing is selected where one factor selects nothing
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
         is_part = summed and bare(value.op) in _PARTS | _SELECTS  # of a mask: selects no more than the whole
-        if not (is_part or bare(value.op) in _SAME) or not value.inputs:
+        if not (is_part or bare(value.op) in _SAME) or not value.inputs or _is_chosen_by_hand(value):
             return None
         summed = summed or bare(value.op) in _COUNTS
         value = value.inputs[0]
@@ -157,18 +159,26 @@ def _counted(denominator: Value) -> Value | None:
 def _factor(value: Value) -> Value | None:
     """The mask that a factor is, as numbers or not."""
     while not _is_mask(value):
-        if bare(value.op) not in _SAME - _COUNTS or not value.inputs:
+        if bare(value.op) not in _SAME - _COUNTS or not value.inputs or _is_chosen_by_hand(value):
             return None
         value = value.inputs[0]
     return value
 
 
 def _is_mask(value: Value) -> bool:
-    if bare(value.op) == "setitem":  # something is chosen by hand
+    if _is_chosen_by_hand(value):
         return False
     if value.dtype is DType.BOOL and bare(value.op) not in _SAME:
         return True
     return not value.inputs and not value.requires_grad and _NAMES.search(value.title.lower()) is not None
+
+
+def _is_chosen_by_hand(value: Value) -> bool:
+    """Whether something is put in, `mask[0] = True`, `mask[:, 2:].fill_diagonal_(True)`, whatever else is chosen."""
+    if bare(value.op) in _FILLS:
+        return bool(value.argument(1, "value", "fill_value"))
+    sources = value.inputs if bare(value.op) in _UNIONS else ()
+    return bare(value.op) == "setitem" or any(map(_is_chosen_by_hand, sources))
 
 
 def _meets_itself(mask: Value) -> bool:

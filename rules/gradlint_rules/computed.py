@@ -54,10 +54,11 @@ def used(tape: Tape) -> tuple[Fact, ...]:
 
 
 def _away(tape: Tape) -> Iterator[Value]:
-    """What is given to unknown functions and containers that are not for logging, or put under an unknown key."""
+    """What is given to unknown functions and containers that are not for logging, put under an unknown key, or asserted
+    something of, as tests do."""
     for event in tape.events:
         match event:
-            case Fact(what="put-away", value=Value() as value):
+            case Fact(what="put-away" | "asserted", value=Value() as value):
                 yield value
             case Kept(how="unknown", value=value) if not _is_logging(event.text.partition("(")[0]):
                 yield value

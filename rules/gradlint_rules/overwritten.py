@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Backward, Event, Fact, InPlace, Saved, Storage, Tape, Value, Write, graph
+from gradlint.tape import Backward, DType, Event, Fact, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.visited import backwards
 from gradlint_rules.words import bare, calls, maker, places, to_sink, when
 
 _ROLES = {"input": "its input", "self": "its input", "other": "its other input", "result": "its result"}
+
+_ZEROS_AND_ONES = {"ones", "zeros", "ones_like", "zeros_like", "new_ones", "new_zeros", "eye"}
+_COPIES = {"clone", "float", "to", "type_as", "cuda", "tril", "triu", "getitem", "contiguous", "repeat"}
 
 _Stale = tuple[Value, Saved, Write]
 
@@ -87,7 +90,12 @@ def _stale(tape: Tape, counted: bool) -> Iterator[tuple[Backward, list[_Stale]]]
 
 def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
     """The first write after the saving and before the backward; none of the unseen where a seen one makes it raise."""
-    since = [write for write in saved.storage.writes[saved.order :] if write.order <= sink.order]
+    writes = saved.storage.writes
+    since = [
+        write
+        for position, write in enumerate(writes[saved.order :], saved.order)
+        if write.order <= sink.order and (counted or not (position and _is_the_same(write, writes[position - 1])))
+    ]
     if not since:
         return None
     if _counts_alone(saved.value):
@@ -95,6 +103,24 @@ def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
     if not counted and any(write.counted for write in since):
         return None
     return next((write for write in since if write.counted is counted), None)
+
+
+def _is_the_same(write: Write, before: Write) -> bool:
+    """Whether it masks what was masked in the same way: `weight.data *= mask`, in every forward."""
+    if bare(write.op) != "mul" or write.at != before.at or len(write.by) != 1 or len(before.by) != 1:
+        return False
+    return write.by[0].storage is before.by[0].storage and _is_of_zeros_and_ones(write.by[0])
+
+
+def _is_of_zeros_and_ones(value: Value) -> bool:
+    """Whether a tensor has no other numbers: a comparison, or ones into which zeros were written."""
+    if value.dtype is DType.BOOL or (value.kind is Kind.CONSTANT and bare(value.op) in _ZEROS_AND_ONES):
+        return True
+    if bare(value.op) == "setitem":
+        put_in = value.argument(2)
+        return isinstance(put_in, int | float) and put_in in (0, 1) and _is_of_zeros_and_ones(value.inputs[0])
+    is_copy = bare(value.op) in _COPIES or (value.inputs and value.inputs[0].storage is value.storage)
+    return bool(is_copy and value.inputs) and _is_of_zeros_and_ones(value.inputs[0])
 
 
 def _counts_alone(value: Value) -> bool:

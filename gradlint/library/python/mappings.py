@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 def _open_entry(m: Machine, mapping: Mapping, name: str) -> Abstract:
     """What stands for the keys or values that are not known."""
+    if mapping.rest is not None and name == "value":
+        return mapping.rest
     symbol = mapping.symbol or m.symbol(mapping)
     return Unknown(symbol.derive(("any", name), f"a {name}"), data=mapping.symbol is not None or name == "key")
 
 
 def _listing(mapping: Mapping, call: Call, items: list[Abstract], rest: Abstract) -> Sequence:
-    return Sequence("list", items, mapping.open, rest if mapping.open else None, at=place(call))
+    """The known entries, and one that stands for the others."""
+    if not mapping.open:
+        return Sequence("list", items, at=place(call))
+    return Sequence("list", [*items, rest] if items else [], open=True, rest=rest, at=place(call))
 
 
 @method("dict", "keys", "__iter__")
