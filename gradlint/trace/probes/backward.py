@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -58,6 +58,9 @@ def _grad(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
+        if isinstance(inputs, Iterator):  # `model.parameters()`, which is used up by who looks at it
+            inputs = tuple(inputs)
+
         def run() -> Any:
             return original(outputs, inputs, grad_outputs, retain_graph, create_graph, *args, **kwargs)
 
