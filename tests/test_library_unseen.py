@@ -227,3 +227,25 @@ def test_code_out_of_view_is_not_second_guessed(program: str, filled: str, code:
     path.write_text(SETUP + program.format(filled or "pass"))
     found = gradlint.check(path, min_severity="note", ignore=["GL305"])
     assert {finding.code for finding in found} == ({code} if code else set())
+
+
+MEMORY = """
+class Memory:
+    def __init__(self, seen):
+        self.rows = []
+        {}
+
+    def learn(self, index):
+        loss = net(self.rows[index]).detach().square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "filled", ["pass", "self.rows.extend(seen)", "self.rows = [row for row in seen if row is not None]"]
+)
+def test_a_list_that_only_others_fill_is_not_taken_to_be_empty(filled: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "memory.py").write_text(SETUP + MEMORY.format(filled))
+    assert [finding.code for finding in gradlint.check([tmp_path])] == ["GL102"]

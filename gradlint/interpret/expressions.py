@@ -34,6 +34,7 @@ from gradlint.interpret.values import (
     is_small,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
+from gradlint.ir.lower import body
 from gradlint.library.effects import lookup
 from gradlint.tape import GLANCES, DType, Kind, Storage, Value
 
@@ -531,17 +532,28 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         else:
             mapping.items[key] = value
 
-    _clauses(m, node, 0, scope, finish)
+    left_out: list[Abstract] = []
+    _clauses(m, node, 0, scope, finish, left_out)
     if any(sink.iteration == m.rounds and sink.sink != "autograd.grad" for sink in m.sinks[sinks:]):
         m.session.trains_in(node)
     if node.value is not None:
         return mapping
     if node.kind != "generator" and len(m.sinks) > sinks:
         kept.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
-    return Sequence(node.kind, items, at=frame.span(node))
+    made = Sequence(node.kind, items, at=frame.span(node))
+    if left_out and not items:
+        m.state.setdefault("all left out", []).append(made)
+    return made
 
 
-def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, finish: Callable[[], None]) -> None:
+def _clauses(
+    m: Machine,
+    node: ir.Comprehension,
+    position: int,
+    scope: Frame,
+    finish: Callable[[], None],
+    left_out: list[Abstract],
+) -> None:
     from gradlint.interpret.iteration import is_endless
     from gradlint.interpret.statements import assign
 
@@ -554,7 +566,9 @@ def _clauses(m: Machine, node: ir.Comprehension, position: int, scope: Frame, fi
     def visit(item: Abstract) -> bool:
         assign(m, target, item, scope)
         if all(conditions.decide(m, conditions.question(m, test, scope), test, scope) for test in tests):
-            _clauses(m, node, position + 1, scope, finish)
+            _clauses(m, node, position + 1, scope, finish, left_out)
+        else:
+            left_out.append(item)
         return False
 
     call = Call("for", [], {}, iterable, scope)
@@ -744,10 +758,28 @@ def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node,
         return Sequence(target.kind, list(target.items), target.open, target.rest, at=target.at)
     if target.items and not isinstance(index, Const):
         return _looked_up(m, _at_unknown(m, target, index, node, frame), index, node, frame)
-    if not target.items and not target.open and target.kind in ("list", "tuple") and target.rest is None:
+    if _is_left_empty(m, target, node):
         raise Raised(Object("builtins.IndexError", frame.span(node)), frame.span(node))
     carries = any(not isinstance(entry, Const) for entry in target.items)
     return m.unknown(frame.text(node), data=not carries)
+
+
+def _is_left_empty(m: Machine, target: Sequence, node: ir.Node) -> bool:
+    """Whether all that the program puts into a list was left out; one that it puts nothing into, others may fill."""
+    if target.items or target.open or target.rest is not None or target.kind not in ("list", "tuple"):
+        return False
+    return any(target is each for each in m.state.get("all left out", ())) or _is_filled_at_first(m, node)
+
+
+def _is_filled_at_first(m: Machine, node: ir.Node) -> bool:
+    """Whether an `__init__` appends to the attribute that `node` takes an item of."""
+    held = node.target if isinstance(node, ir.Subscript) else None
+    if not isinstance(held, ir.Attribute):
+        return False
+    initial = (body(function) for function in m.executed if function.name == "__init__")
+    calls = (each.function for block in initial for each in ir.within(block) if isinstance(each, ir.Call))
+    owners = (call.target for call in calls if isinstance(call, ir.Attribute) and call.name == "append")
+    return any(isinstance(owner, ir.Attribute) and owner.name == held.name for owner in owners)
 
 
 def _at_unknown(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
