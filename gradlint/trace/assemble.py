@@ -385,9 +385,9 @@ class Assembler:
         """Gradients that are there after a clearing without any backward: `parameter.grad = …`, which nothing shows."""
         stepper: Stepper = note.facts["stepper"]
         if id(stepper) in self._emptied or not self.session.given.isdisjoint(stepper.held):
-            found = [each for index, each in enumerate(stepper.held) if index not in note.facts["starved"]]
-            if found:
-                yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(found[0]))
+            for index, each in enumerate(stepper.held):
+                if index not in note.facts["starved"]:
+                    yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(each))
 
     def _overwrite(self, note: Note) -> None:
         """A step writes the parameters: those that a failing backward found changed show it."""

@@ -251,8 +251,16 @@ def _is_written(leaf: Value, tape: Tape) -> bool:
     first = next(tape.backwards()).order
     writes = leaf.storage.writes if leaf.storage else []
     return any(write.order > first and not is_step(write.op) for write in writes) or any(
-        is_set(leaf, event) or _is_replaced(leaf, event) for event in tape.events[first:]
+        is_set(leaf, event) or _is_replaced(leaf, event) or _is_given(leaf, event) for event in tape.events[first:]
     )
+
+
+def _is_given(leaf: Value, event: Event) -> bool:
+    """Whether the code gives a parameter the gradient to step on: `p.grad = before - after`, of a federation."""
+    match event:
+        case Fact(what="gradient-set", value=Value(parameter=given)):
+            return given is not None and given is leaf.parameter
+    return False
 
 
 def _is_replaced(leaf: Value, event: Event) -> bool:
