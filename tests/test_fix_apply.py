@@ -124,3 +124,22 @@ def test_a_fix_is_taken_back_that_lets_later_rounds_into_a_freed_graph(run: Run,
     file.write_text(kept, encoding="utf-8")
     assert run("check", "--fix", "--unsafe-fixes", ".").code == 1
     assert file.read_text(encoding="utf-8") == kept
+
+
+def test_a_fix_is_taken_back_that_leaves_a_loss_without_a_gradient(run: Run, file: pathlib.Path) -> None:
+    """Whether `values` is a list that `torch.stack` takes, its callers know."""
+    kept = BROKEN[: BROKEN.index("for valid")] + (
+        "def as_tensor(values, trainable=False):\n"
+        "    tensor = torch.as_tensor(values, dtype=torch.float32)\n"
+        "    if trainable:\n"
+        "        tensor.requires_grad_()\n"
+        "    return tensor\n"
+        "for x in torch.randn(5, 2, 4):\n"
+        "    loss = as_tensor([max(0.0, each.item()) for each in model(x).flatten()], trainable=True).mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    file.write_text(kept, encoding="utf-8")
+    assert run("check", "--fix", "--unsafe-fixes", ".").code == 1
+    assert file.read_text(encoding="utf-8") == kept

@@ -73,7 +73,7 @@ from gradlint_rules.words import backward, loss_of, maker, places, to_sink, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-SPOILT_BY = frozenset(["GL507"])  # what was cut is part of the graphs of several rounds
+SPOILT_BY = frozenset(["GL101", "GL102", "GL104", "GL507"])  # cut elsewhere too; what was cut is part of several graphs
 _HELP = "Remove it and mend the cut: a loss computed from the model without a cut requires grad by itself."
 
 

@@ -98,6 +98,8 @@ def _as_tensor(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[E
     if text != source.text(argument):
         return (source.replace(node, text),)
     named = [number for value in values_of(argument, source, node) for number in _numbers(value)]
+    if not named and source.called(node.func) == "torch.as_tensor":
+        raise NoFixError("what `torch.as_tensor` copies is no tensor: its numbers left the graph elsewhere")
     edits = [source.replace(call, source.text(value)) for call, value in named]
     return (_passed_on(node, argument, source), *edits)
 
