@@ -382,12 +382,16 @@ class Assembler:
         yield event
 
     def _given(self, note: Note) -> Iterator[tape.Event]:
-        """Gradients that are there after a clearing without any backward: `parameter.grad = …`, which nothing shows."""
+        """Gradients that are there after a clearing without any backward: `parameter.grad = …`, which nothing shows.
+
+        Where a backward came, which of them the code has set is not known: one stands for them.
+        """
         stepper: Stepper = note.facts["stepper"]
-        if id(stepper) in self._emptied or not self.session.given.isdisjoint(stepper.held):
-            for index, each in enumerate(stepper.held):
-                if index not in note.facts["starved"]:
-                    yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(each))
+        filled = [each for index, each in enumerate(stepper.held) if index not in note.facts["starved"]]
+        if id(stepper) not in self._emptied:
+            filled = [] if self.session.given.isdisjoint(stepper.held) else filled[:1]
+        for each in filled:
+            yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(each))
 
     def _overwrite(self, note: Note) -> None:
         """A step writes the parameters: those that a failing backward found changed show it."""
