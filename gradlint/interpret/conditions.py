@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import registry
+from gradlint.dataclass import dataclass
+from gradlint.interpret import ahead, registry
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -206,6 +207,8 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
     left, right = _number(m, left), _number(m, right)
     if isinstance(left, Const) and isinstance(right, Const):
         _count(m, op, left, right, text)
+        if op in ("==", "!="):
+            ahead.ask(m, left, [right.value])
         try:
             now = _COUNTS[op](left.value, right.value)
         except TypeError:
@@ -318,21 +321,36 @@ def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> 
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A counter that was met with a number which it will come to in so many rounds; of a length, whose it is."""
+
+    counter: Abstract | Symbol
+    period: int
+    begin: int  # the number that it counts from: 0, or the period where it counts down
+    is_length: bool
+
+
 def _count(m: Machine, op: str, left: Const, right: Const, text: str) -> None:
     """A computed counter met with a number that is written down (`micro == 4`), or counted down to 0.
 
-    `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ.
+    `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ. One
+    that is set back where it comes to the number can be waited for as long as it takes.
     """
-    counts = op in ("==", ">=", "<=") or m.state.get("waits")
-    if not counts or not m.loops or type(left.value) is not int or type(right.value) is not int:
+    if not m.loops or type(left.value) is not int or type(right.value) is not int:
         return
+    counts = op in ("==", ">=", "<=") or m.state.get("waits")
     counts_down = "%" not in text and m.loops[-1].round == 0
-    for counter, number in ((left, right), (right, left)):
+    for counter, asks, number in ((left, op, right), (right, _TURNED.get(op), left)):
         if counter.at is None and number.at is not None:
             down = counter.value + 1 if counts_down and number.value == 0 < counter.value else 0
-            comes_round = m.state.get("resets") and 0 <= counter.value <= m.loops[-1].round + 1 < number.value
-            if comes_round or 1 < (down or number.value) <= MOST_COUNTED:
+            if counts and 1 < (down or number.value) <= MOST_COUNTED:
                 m.session.counted(m, down or number.value)
+            elif asks in _REACHING and (down or 0 <= counter.value <= m.loops[-1].round + 1 < number.value):
+                _, size = _growing(m).get(id(counter), (counter, None))
+                owner = size.source if size is not None else None
+                period = down or number.value + (asks in (">", "<="))
+                m.state["met"] = Met(owner or counter, period, down, owner is not None)
 
 
 def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstract | None:
@@ -459,6 +477,8 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         known = True if isinstance(left, Const) and _in(left.value, constants) else None
     elif isinstance(right, Sequence):
         constants = [item.value for item in right.items if isinstance(item, Const)]
+        if isinstance(left, Const) and constants:
+            ahead.ask(m, left, constants)
         if isinstance(left, Const) and _in(left.value, constants):
             known = True
         elif isinstance(left, Const) and len(constants) == len(right.items):

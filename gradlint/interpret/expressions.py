@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, kept, tensors
+from gradlint.interpret import ahead, conditions, kept, tensors
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -39,7 +39,7 @@ from gradlint.library.effects import lookup
 from gradlint.tape import GLANCES, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Frame, Loop, Machine
 
 OPERATIONS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
@@ -156,7 +156,8 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if isinstance(left, Const) and isinstance(right, Const):
         if left.value is None or right.value is None:
             return _with_none(m, left if left.value is None else right, node, frame)
-        return _constants(op, left.value, right.value, m, node, frame)
+        made = _constants(op, left.value, right.value, m, node, frame)
+        return ahead.computed(m, op, left, right, made) if isinstance(made, Const) and m.loops else made
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return arithmetic(m, op, left, right, node, frame)
     special = _overloaded(m, op, left, right, node, frame)
@@ -415,6 +416,8 @@ def compare(m: Machine, node: ir.Compare, frame: Frame) -> Abstract:
     if node.ops[0] in ("is", "is not"):
         m.state["glance"] = node.left
     left = m.evaluate(node.left, frame)
+    if m.loops and isinstance(m.loops[-1].node, ir.While) and isinstance(node.left, ir.Name | ir.Attribute):
+        _note_state(m.loops[-1], left, node.left, frame)
     result: Abstract = NONE
     for op, right_node in zip(node.ops, node.rights, strict=True):
         right = m.evaluate(right_node, frame)
@@ -423,6 +426,21 @@ def compare(m: Machine, node: ir.Compare, frame: Frame) -> Abstract:
             return result
         left = right
     return result
+
+
+def _note_state(loop: Loop, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """Notes the state that a machine is asked for, and where that stands: `if state == "load"`."""
+    state = state_of(value)
+    if state is not None:
+        first, *_ = loop.states.get(id(node), (state,))
+        loop.states[id(node)] = first, node, frame
+
+
+def state_of(value: Abstract | None) -> object:
+    """What tells a state of a machine from others: a word, or a member of an enum by its identity."""
+    if isinstance(value, Const):
+        return value.value if isinstance(value.value, str) else None
+    return id(value) if isinstance(value, Instance) and "member" in value.state else None
 
 
 def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
@@ -869,6 +887,7 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
     parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
     if all(map(_is_basic, parts)):
         made = tensors.view(m, target, "torch.Tensor.__getitem__", node, frame)
+        made.node.arguments = tensors.given(m, [target, index], {})
         if all(isinstance(part, Const) and part.value in (None, ..., slice(None)) for part in parts):
             made.node.flags |= {"reshaping"}  # labels[:, None]
     else:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, estimates, shapes, tensors
+from gradlint.interpret import ahead, conditions, estimates, shapes, tensors
 from gradlint.interpret.calls import run_generator
 from gradlint.interpret.machine import ITERATE, Visit, handles
 from gradlint.interpret.registry import bases, tell
@@ -40,6 +40,7 @@ from gradlint.ir import nodes as ir
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+MOST_NUMBERS = 1_000_000  # that a loop to an unknown one can run through
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MOST_WRITTEN = 40  # of tensors and constants, which a list has when they are named one by one: layers, activations
 MOST_SHOWN = 22  # the same where a counter decides when the step comes: as many as show its remainder
@@ -173,28 +174,45 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         shown: Iterable[int] = known
         if length > most and not (length <= MOST_WRITTEN and _picks(m)):
             most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) or is_counted(m) else most
-            shown = m.session.numbers(known, most)
+            shown = _shown(m, known, m.session.numbers(known, most))
         else:
             _is_in_full(m)
         for number in shown:
-            if visit(Const(number)):
+            if visit(_turn(m, Const(number))):
                 return
         return
-    turns = rounds(m)
+    turns = list(rounds(m))
     if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int) and step and is_counted(m):
-        turns = estimates.turns(m, start, stop, step)
+        turns = list(estimates.turns(m, start, stop, step))
+    if isinstance(start, int) and isinstance(step, int) and step > 0 and m.loops:
+        later = _shown(m, range(start, start + MOST_NUMBERS * step, step), [start + turn * step for turn in turns])
+        turns = [(number - start) // step for number in later]
     if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int):
-        estimates.runs_to(m, stop.symbol, start + len(turns) * step, call)
+        estimates.runs_to(m, stop.symbol, start + (turns[-1] + 1 if turns else 0) * step, call)
     item: Abstract = numbers.start
     for round_ in turns:
         if isinstance(start, int) and isinstance(step, int):
-            item = conditions.counts_on(m, item, Const(start + round_ * step))
+            item = _turn(m, conditions.counts_on(m, item, Const(start + round_ * step)))
         else:
             item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
         if m.loops and isinstance(stop, Unknown) and step == 1 and round_ == turns[-1]:
             m.loops[-1].last = item, stop.symbol
         if visit(item):
             return
+
+
+def _shown(m: Machine, numbers: range, shown: list[int]) -> list[int]:
+    """The numbers that are shown of a loop, with those that branches ask for."""
+    if not m.loops:
+        return shown
+    loop = m.loops[-1]
+    asked = [number for number in m.session.ahead(loop) if number in numbers]
+    loop.numbers, loop.shown = numbers, tuple(sorted({*shown, *asked}, key=numbers.index))
+    return list(loop.shown)
+
+
+def _turn(m: Machine, number: Const) -> Const:
+    return ahead.note(m, number, ahead.Turn(m.loops[-1])) if m.loops and m.loops[-1].numbers else number
 
 
 def _picks(m: Machine) -> bool:

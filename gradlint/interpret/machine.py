@@ -126,12 +126,15 @@ class Loop:
     over: str = ""
     length: int | None = None  # that is written down, of what it runs over
     node: ir.Node | None = None
+    numbers: range = range(0)  # that it can run through, where it does not show all of them
+    shown: tuple[int, ...] = ()  # of these
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
     last: tuple[Abstract, Symbol] | None = None  # the number of its last round, and the unknown one that it runs to
     is_single: bool = False  # it runs over one item: its rounds are none
     fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
+    states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)  # that a `while` asks for, at first
     drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
 
     @property

@@ -45,6 +45,7 @@ _TRAINS = frozenset(
 MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so often
 LARGEST = 4  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
+MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_UNTRAINED = 5_000  # of them, while no path has come to a part of a training step
 _TRAINING = (
@@ -75,6 +76,7 @@ class Session:
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
+        self._ahead: dict[ir.Node | None, set[int]] = {}  # the rounds of loops over numbers that branches ask for
         self._periods: dict[int, int] = {}  # of these, the ones that were met as a modulus
         self._moduli: set[int] = set()
         self._windows = 1  # that a loop shows: one where a loop around it comes back to it
@@ -185,6 +187,18 @@ class Session:
         if self._is_like(len(known), len(known)):
             shown[-1] = known[-1]
         return shown
+
+    def look_ahead(self, node: ir.Node | None, number: int) -> None:
+        """A branch asks for a round that a loop over numbers does not show: the entry is run again, with that round."""
+        asked = self._ahead.setdefault(node, set())
+        if number not in asked and len(asked) < MOST_AHEAD:
+            asked.add(number)
+            self.restart()
+
+    def ahead(self, loop: Loop) -> set[int]:
+        """The rounds that branches ask for of a loop over numbers; none where its rounds are those of counters."""
+        counts = loop.rounds == self.batches and (self._moduli or self._periods)
+        return set() if counts else self._ahead.get(loop.node, set())
 
     def trains(self, m: Machine) -> bool:
         """Whether the innermost loop is one that must not run over many rounds."""

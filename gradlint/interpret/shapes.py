@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradlint.interpret.values import Tensor
+from gradlint.interpret.values import Tensor, range_length
 from gradlint.tape import Value
 
 FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
@@ -40,6 +40,8 @@ def _shape(value: object, depth: int) -> Shape | None:
         return None
     if op in _REDUCTIONS:
         return _reduced(value, op, first)
+    if op == "__getitem__":
+        return _taken(value.argument(1), first)
     if op in _PRODUCTS and len(first) > 1:  # (n, k) @ (k, m), (n, k) @ (k,)
         other = _shape(value.argument(1, "other"), depth - 1)
         return None if other is None else (*first[:-1], *other[-1:]) if len(other) == 2 else first[:-1]
@@ -67,3 +69,17 @@ def _reduced(value: Value, op: str, shape: Shape) -> Shape | None:
     if not value.argument("keepdim"):
         return tuple(size for place, size in enumerate(shape) if place not in gone)
     return tuple(1 if place in gone else size for place, size in enumerate(shape))
+
+
+def _taken(index: object, shape: Shape) -> Shape | None:
+    """What integers and slices leave of a shape: `x[:32]`, `x[0]`, `x[:, 1:]`."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if len(parts) > len(shape):
+        return None
+    left: list[object] = []
+    for part, size in zip(parts, shape, strict=False):
+        if isinstance(part, slice) and isinstance(size, int) and part.step != 0:
+            left.append(range_length(*part.indices(size)))
+        elif type(part) is not int:
+            return None
+    return (*left, *shape[len(parts) :])

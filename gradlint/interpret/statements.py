@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, dispatch, kept, tensors
+from gradlint.interpret import ahead, conditions, cycles, dispatch, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import MAX_ITEMS, is_endless, is_window
 from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
@@ -468,9 +468,11 @@ def _waits(node: ir.If) -> bool:
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
-    m.state["waits"], m.state["leaves"], m.state["resets"] = _waits(node), node.leaves, node.resets
+    m.state["waits"], m.state["leaves"] = _waits(node), node.leaves
     m.state["refused"] = node.test if node.then and isinstance(node.then[-1], ir.Raise) else None
     value = conditions.question(m, node.test, frame)
+    cycles.come_round(m, node, frame)
+    ahead.show(m)
     known = conditions.truth(m, value)
     if known is not None:
         if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
@@ -507,7 +509,6 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
     with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
         loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
-        begun = _phase(m, node.test, frame)
         while loop.goes_on:
             m.state["leaves"] = False
             value = conditions.question(m, node.test, frame)
@@ -525,23 +526,11 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
                 return None
             if signal is not None and signal.kind == "return":
                 return signal
-            if begun is not None and loop.rounds < MAX_ITEMS and _phase(m, node.test, frame) not in (begun, None):
+            if loop.rounds < MAX_ITEMS and cycles.is_on_the_way(m, loop):
                 loop.is_on_the_way()
         m.emit(tape.Fact(at=frame.span(node), what="endless", text=frame.text(node.test)))
         kept.report(m, loop)
     return m.execute(node.otherwise, frame) if not isinstance(node.test, ir.Literal) else None
-
-
-def _phase(m: Machine, test: ir.Node, frame: Frame) -> object:
-    """The state that a machine is in, a member of an enum or a word: `while self.state is not State.DONE`."""
-    match test:
-        case ir.Compare(ops=["is not" | "!="], left=ir.Name() | ir.Attribute() as asked):
-            value = m.evaluate(asked, frame)
-            if isinstance(value, Instance) and "member" in value.state:
-                return id(value)
-            if isinstance(value, Const) and isinstance(value.value, str):
-                return value.value
-    return None
 
 
 def _counted_rounds(m: Machine, node: ir.While, frame: Frame) -> int:

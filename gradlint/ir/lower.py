@@ -85,41 +85,8 @@ def _jumps(node: ir.If) -> bool:
     return bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
 
 
-def _resets(node: ir.If, before: list[ir.Node], behind: list[ir.Node]) -> bool:
-    """Whether a number that is asked about begins again at 0: where the answer is yes, or behind a `continue`."""
-    asked = set(_counters(node.test))
-    if before and isinstance(before[-1], ir.Assign) and patterns.SUBJECT in asked:
-        asked |= set(_counters(before[-1].value))
-    return any(
-        each.targets and asked & set(_counters(each.targets[0]))
-        for each in _statements(behind if _jumps(node) else node.then)
-        if isinstance(each, ir.Assign) and isinstance(each.value, ir.Literal) and type(each.value.value) is int
-        if each.value.value == 0
-    )
-
-
-def _statements(block: list[ir.Node]) -> Iterator[ir.Node]:
-    for each in block:
-        yield each
-        if isinstance(each, ir.If):
-            yield from _statements([*each.then, *each.otherwise])
-
-
-def _counters(node: ir.Node) -> Iterator[str]:
-    """The names and attributes that stand in a condition, or the one that is written to."""
-    match node:
-        case ir.Name(id=name):
-            yield name
-        case ir.Attribute(target=target, name=name):
-            yield from (f"{each}.{name}" for each in _counters(target))
-        case ir.Compare(left=left, rights=rights):
-            for each in (left, *rights):
-                yield from _counters(each)
-        case ir.Boolean(values=values):
-            for each in values:
-                yield from _counters(each)
-        case ir.Unary(operand=operand):
-            yield from _counters(operand)
+def _escapes(block: list[ir.Node]) -> bool:
+    return bool(block) and isinstance(block[-1], ir.Jump | ir.Return)
 
 
 def _is_way_out(block: list[ir.Node]) -> bool:
@@ -150,7 +117,7 @@ class _Lowering:
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
                 each.leaves = _leaves(each, lowered[place + 1 :])
-                each.resets = _resets(each, lowered[:place], lowered[place + 1 :])
+                each.behind = lowered[place + 1 :] if _escapes(each.then) else []
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:

@@ -275,7 +275,7 @@ class If(Node):
     then: list[Node]
     otherwise: list[Node]
     leaves: bool | None = None  # by which answer, without a `not`, the loop or a function that gives nothing is left
-    resets: bool = False  # whether what it asks about counts from 0 again: `if micro == 16: …; micro = 0`
+    behind: list[Node] = field(default_factory=list)  # its other side, where it is left: `if micro < 16: continue; …`
 
 
 @dataclass(eq=False, slots=True)
@@ -372,4 +372,4 @@ def within(block: Iterable[Node], *, loops: bool = True) -> Iterator[Node]:
 def _inner(node: Node) -> Iterator[object]:
     """What a node holds, the last first."""
     slots = [slot for base in type(node).__mro__ for slot in getattr(base, "__slots__", ())]
-    return (getattr(node, slot) for slot in reversed(slots) if slot not in ("at", "cached"))
+    return (getattr(node, slot) for slot in reversed(slots) if slot not in ("at", "cached", "behind"))
