@@ -228,6 +228,23 @@ class Bound(Abstract):
     receiver: Abstract
 
 
+def _class_key(entry: Class | Lib | Unknown) -> object:
+    return entry.name if isinstance(entry, Lib) else id(entry)
+
+
+def _derived_first(order: list[Class | Lib | Unknown]) -> list[Class | Lib | Unknown]:
+    """A lineage with each class of a library behind those of its libraries that are derived from it."""
+    from gradlint.interpret.registry import is_a
+
+    libraries = [entry for entry in order if isinstance(entry, Lib)]
+    for base in libraries:
+        derived = [order.index(entry) for entry in libraries if entry is not base and is_a(entry.name, base.name)]
+        if derived and max(derived) > order.index(base):
+            order.remove(base)
+            order.insert(max(derived), base)
+    return order
+
+
 @dataclass(eq=False, slots=True)
 class Class(Abstract):
     """A class of the program."""
@@ -241,7 +258,8 @@ class Class(Abstract):
     order: list[Class | Lib | Unknown] = field(default_factory=list)
 
     def lineage(self) -> list[Class | Lib | Unknown]:
-        """The class, then its bases, depth first, each at its last place: Python's order but for rare diamonds."""
+        """The class, then its bases, depth first, each at its last place, and a library's class behind those that are
+        derived from it: Python's order but for rare diamonds."""
         if not self.order:
             found: list[Class | Lib | Unknown] = [self]
             for base in self.bases:
@@ -249,8 +267,9 @@ class Class(Abstract):
                     found.extend(base.lineage())
                 elif isinstance(base, Lib | Unknown):
                     found.append(base)
-            last = {id(entry): position for position, entry in enumerate(found)}
-            self.order = [entry for position, entry in enumerate(found) if last[id(entry)] == position]
+            last = {_class_key(entry): position for position, entry in enumerate(found)}
+            order = [entry for position, entry in enumerate(found) if last[_class_key(entry)] == position]
+            self.order = _derived_first(order)
         return self.order
 
     def libraries(self) -> Iterator[str]:
