@@ -82,8 +82,8 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
                 if any(each == (event.scaler, optimizer) for each in stepped):
                     return
                 _unscale(alive, event.scaler, optimizer)
-            case InPlace(before=gradient) if _is_clipped(event):
-                yield from _met(tape, event, alive, identities([gradient]))
+            case InPlace() if _is_clipped(event):
+                yield from _met(tape, event, alive, identities([_shown(event.before)]))
             case Clip():
                 yield from _met(tape, event, alive, identities(event.parameters))
             case OptimizerStep():
@@ -114,12 +114,19 @@ def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -
 def _is_clipped(event: InPlace) -> bool:
     """`p.grad.clamp_(-1, 1)`, `p.grad.mul_(bound / norm)`: a clip by hand, of the gradient of the parameter that its
     value speaks of."""
-    if "gradient" not in event.before.flags:
+    if "gradient" not in _shown(event.before).flags:
         return False
     op, factors = bare(event.write.op), event.after.inputs[1:]
     if op in _PRODUCTS:
         return any(_is_bound(factor) for factor in factors)
     return op in _CLAMPS or (op in _QUOTIENTS and any(map(_is_size, factors)))
+
+
+def _shown(value: Value) -> Value:
+    """The gradient whose memory a value shows, `p.grad.data`; or the value itself."""
+    while "gradient" not in value.flags and value.inputs and value.inputs[0].storage is value.storage:
+        value = value.inputs[0]
+    return value
 
 
 def _is_bound(factor: Value) -> bool:
