@@ -6,7 +6,7 @@ Gradients are cleared between the backward and the step that should use them.
 Reports the clearing after which a step finds no gradient at all, although a backward ran before it (in its round, or in
 the one before, where the step comes first), one between the backwards of two losses in one step, after which the
 first of them trains nothing, and one in a loop of backwards that one step follows, after which the last of them alone
-counts.
+counts, or what came behind the last whole window.
 
 ## Why it matters
 The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it
@@ -60,7 +60,20 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, Event, Fact, InPlace, Kind, ModuleCall, Optimizer, Tape, Value, leaves
+from gradlint.tape import (
+    Backward,
+    Clip,
+    Decision,
+    Event,
+    Fact,
+    InPlace,
+    Kind,
+    ModuleCall,
+    Optimizer,
+    Tape,
+    Value,
+    leaves,
+)
 from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
 from gradlint_rules.training import cleared_before
@@ -145,11 +158,20 @@ def _is_late(update: Update, wiped: Wiped) -> bool:
 def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
     used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
+    inside = {
+        key(sink)
+        for account in accounts(paths)
+        for update in account.updates
+        for sink in update.fresh
+        if {loop for loop, _ in sink.iteration} <= {loop for loop, _ in update.step.iteration}
+    }
     for account in accounts(paths):
         is_known = account.optimizer.complete and not _is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
-                if _is_last_of_loop(update, wiped):
+                if _is_last_of_loop(update, wiped) or (
+                    key(wiped.sink) not in inside and _is_window_of_loop(account.tape, update, wiped)
+                ):
                     is_one_step = _is_own(wiped, account.optimizer)
                 else:
                     is_one_step = key(wiped.sink) not in used and _is_one_step(update, wiped, account.optimizer)
@@ -180,6 +202,23 @@ def _is_last_of_loop(update: Update, wiped: Wiped) -> bool:
         return False
     inner = [event.iteration[around : around + 1] for event in (lost, wiped.clearing, used)]
     return inner[0] != inner[1] == inner[2] and inner[0][:1] != () and used.order > wiped.clearing.order
+
+
+def _is_window_of_loop(tape: Tape, update: Update, wiped: Wiped) -> bool:
+    """Whether a counter has the gradients of some rounds of a loop cleared, and the step behind it finds the rest."""
+    step, used, lost, clearing = update.step, update.fresh[-1], wiped.sink, wiped.clearing
+    if key(used) != key(lost) or len(lost.iteration) <= len(step.iteration) or not lost.is_within(step):
+        return False
+    loops = [[loop for loop, _ in event.iteration] for event in (lost, clearing, used)]
+    is_one_loop = loops[0] == loops[1] == loops[2] and lost.iteration == clearing.iteration != used.iteration
+    return is_one_loop and not any(_is_about(decision, clearing) for decision in tape.decisions)
+
+
+def _is_about(decision: Decision, event: Event) -> bool:
+    """Whether a branch that is free to go either way leads to an event."""
+    whole = decision.whole
+    places = (event.at, *event.stack)
+    return whole is not None and any(at.path == whole.path and whole.line <= at.line <= whole.end_line for at in places)
 
 
 def _is_own(wiped: Wiped, optimizer: Optimizer) -> bool:
@@ -217,8 +256,10 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
         if not update.fresh:
             message += "none"
         elif key(update.fresh[-1]) == key(wiped.sink):
-            message += "only those of the last round"
-            help_, hints = "Clear before the loop.", {"loop": "yes"}
+            message += f"only those of the last round{'s' * (update.fresh[0] is not update.fresh[-1])}"
+            is_window = wiped.clearing.iteration == wiped.sink.iteration
+            help_ = "Step here before they are cleared." if is_window else "Clear before the loop."
+            hints = {"loop": "yes"}
         else:
             message += f"only those of {backward(update.fresh[-1])}"
     at = wiped.clearing.at

@@ -4,7 +4,8 @@ A loop runs backward and clears the gradients, but nothing steps; or it steps, a
 
 ## What it does
 Reports the backward in a loop that clears the gradients of an optimizer in every round and never uses them, on no path;
-or the `loss.backward` that is written without parentheses. Where a program has no backward at all, reports the step of
+or on no path of its side of a branch, on whose other side a scaler scales the same loss and steps; or the
+`loss.backward` that is written without parentheses. Where a program has no backward at all, reports the step of
 an optimizer whose parameters the loss before it would train, or whose gradients `autograd.grad` returns and nothing
 stores.
 
@@ -111,6 +112,10 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
             if sink.at not in told:
                 told.add(sink.at)
                 yield _report(account, sink, clearing)
+    for account, sink, clearing, scaled in _without_scaler(paths):
+        if sink.at not in told:
+            told.add(sink.at)
+            yield _report(account, sink, clearing, scaled)
     for step, loss in _unfed(paths):
         if step.at not in told:
             told.add(step.at)
@@ -119,6 +124,23 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         if step.at not in told:
             told.add(step.at)
             yield _report_unassigned(step, sink)
+
+
+def _without_scaler(paths: Sequence[Tape]) -> Iterator[tuple[Account, Backward, Event, Backward]]:
+    """Backwards beside one of the same loss that a scaler scales, where a step follows that one alone.
+
+    `if use_amp: scaler.scale(loss).backward(); scaler.step(optimizer); … else: loss.backward()`
+    """
+    used = [sink for account in accounts(paths) for update in account.updates for sink in update.fresh]
+    scaled = {value.at: sink for sink in used if sink.scaler for value in (sink.value, *sink.value.inputs)}
+    for account in accounts(paths) if scaled else ():
+        optimizer = account.optimizer
+        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere:
+            continue
+        for sink, clearing in _idle(account):
+            is_used = any(key(sink) == key(other) for other in used)
+            if sink.scaler is None and sink.value.at in scaled and not is_used:
+                yield account, sink, clearing, scaled[sink.value.at]
 
 
 def _called(optimizer: Optimizer) -> object:
@@ -257,14 +279,16 @@ def _trains(account: Account, loss: Value) -> bool:
     return bool(account.optimizer.parameters) or not account.optimizer.complete
 
 
-def _report(account: Account, sink: Backward, clearing: Event) -> Report:
+def _report(account: Account, sink: Backward, clearing: Event, scaled: Backward | None = None) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
-    message = (
-        f"the gradients of {backward(sink)} are cleared in every round, and `{name}` never steps: nothing is trained"
-    )
-    related = Related(clearing.at, "cleared here")
+    lack = f"`{name}` never steps: nothing is trained"
+    if scaled is not None:
+        lack = f"`{name}` steps behind {backward(scaled)} alone: nothing is trained on this side of the branch"
+    message = f"the gradients of {backward(sink)} are cleared in every round, and {lack}"
+    related = [Related(clearing.at, "cleared here")]
+    related += [Related(scaled.at, "a step follows here")] if scaled is not None else []
     help_ = f"Call `{name}.step()` after the backward."
-    return Report(sink.at, message, help_, places(sink.at, related), hints=_clipped(account, sink))
+    return Report(sink.at, message, help_, places(sink.at, *related), hints=_clipped(account, sink))
 
 
 def _clipped(account: Account, sink: Backward) -> dict[str, str]:
