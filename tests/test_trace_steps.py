@@ -231,6 +231,33 @@ def test_a_recursion_over_one_sequence_keeps_no_graphs(tmp_path: pathlib.Path) -
     assert "GL508" not in dict(report(tmp_path, text)[0])
 
 
+def test_a_list_that_takes_the_place_of_another_in_memory_has_not_grown(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        encoder = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh())
+        head = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.01)
+        window, recent = (), None
+        for step in range(8):
+            hidden = [encoder(torch.randn(5, 4)) for _ in range(step + 1)]
+            loss = head(torch.cat(hidden)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            window = (*window, hidden[0])[-3:]
+            parts = (*window, *hidden)
+            del recent
+            recent = []
+            for each in parts:
+                recent.append(each)
+            optimizer.step()
+            del parts, hidden, loss
+        """
+    )
+    assert report(tmp_path, text)[0] == []
+
+
 def test_a_name_that_has_a_number_later_on_says_nothing_of_the_tensor_that_it_has_now(tmp_path: pathlib.Path) -> None:
     text = textwrap.dedent(
         """

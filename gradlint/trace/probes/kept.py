@@ -21,6 +21,7 @@ import torch
 
 from gradlint.finding import Span
 from gradlint.trace import frames, source
+from gradlint.trace.memory import HORIZON
 from gradlint.trace.records import Op
 from gradlint.trace.session import Session
 
@@ -52,13 +53,29 @@ class _Loss:
     op: Op
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """How many items a container had, and which results were in it."""
+
+    length: int
+    inside: frozenset[Op]
+
+    def has_grown_to(self, now: _Seen, oldest: int) -> bool:
+        """Whether it has more now, and all that it had: another one may have come to its place in memory.
+
+        What is of an earlier step than `oldest` may have a record of its own by now.
+        """
+        left = {op.serial for op in self.inside if op.step >= oldest}
+        return self.length < now.length and left <= {op.serial for op in now.inside}
+
+
 @dataclass(slots=True)
 class _Piles:
-    """The losses of the first steps, and how many items the containers had that held results of several steps."""
+    """The losses of the first steps, and the containers that held results of several steps, by where they lie."""
 
     losses: list[_Loss] = field(default_factory=list)
     sinks: list[tuple[int, Op]] = field(default_factory=list)  # what was back-propagated, by the step
-    lengths: dict[int, int] = field(default_factory=dict)
+    seen: dict[int, _Seen] = field(default_factory=dict)
     is_suspected: bool = False
     is_told: bool = False
 
@@ -81,6 +98,7 @@ def _look(session: Session, piles: _Piles) -> None:
     if piles.is_told or session.step >= _WATCHED:
         piles.losses.clear()
         piles.sinks.clear()
+        piles.seen.clear()
 
 
 def _pile_of_losses(session: Session, losses: list[_Loss]) -> tuple[Op, str, Span] | None:
@@ -112,13 +130,14 @@ def _pile_of_results(session: Session, piles: _Piles) -> tuple[Op, str, Span] | 
     if len(count) < _SUSPECT:
         return None
     for container, inside in _holders(tensors, ops):
-        length, known = len(container), piles.lengths.get(id(container), 0)
-        piles.lengths[id(container)] = length
+        known, now = piles.seen.get(id(container)), _Seen(len(container), frozenset(inside))
+        piles.seen[id(container)] = now
         if not piles.is_suspected:
             piles.is_suspected = True
             session.look_again()
         steps = len({op.step for op in inside})
-        if steps < _PILE or not 0 < known < length or _is_needed(inside, piles.sinks):
+        has_grown = known is not None and known.has_grown_to(now, session.memory.step - HORIZON)
+        if steps < _PILE or not has_grown or _is_needed(inside, piles.sinks):
             continue
         at = _statement(container)
         if at is not None:
