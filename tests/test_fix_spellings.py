@@ -465,6 +465,22 @@ PROGRAMS["GL406 with more before the step"] = """\
          scaler.update()
          optimizer.zero_grad()
 """
+PROGRAMS["GL406 where another optimizer is stepped before rounds are skipped"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ bias = torch.zeros(3, requires_grad=True)
+ second = torch.optim.SGD([bias], lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     second.zero_grad()
+     scaler.scale(F.cross_entropy(model(x) + bias, y)).backward()
+     scaler.unscale_(optimizer)
+     scaler.step(second)
+     if nn.utils.clip_grad_norm_(model.parameters(), 1.0) > 0.5:
++        scaler.update()
+         continue
+     scaler.step(optimizer, None)  # no closure
+     scaler.update()
+"""
 PROGRAMS["GL102 through math"] = """\
  import math
  for x, y in data:

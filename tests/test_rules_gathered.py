@@ -84,3 +84,62 @@ def test_gradients_of_a_wrapped_model_are_reduced_where_they_are_handed_round(
     path.write_text(WRAPPED.format(reduced), encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL901").findings
     assert [finding.at.line for finding in found] == [9] * is_told
+
+
+BEFORE = WRAPPED.replace("DistributedDataParallel(torch.nn.Linear(4, 4))", "torch.nn.Linear(4, 4)").replace(
+    "    loss = model.module(x).pow(2).mean()\n    shown = loss.detach()\n", "    {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("forward", "is_told"),
+    [
+        ("out = model(x); wrapper = DistributedDataParallel(model); loss = out.mean()", False),
+        ("wrapper = DistributedDataParallel(model); out = model(x); loss = out.mean()", True),
+        ("wrapper = DistributedDataParallel(model); loss = wrapper(x).mean()", False),
+    ],
+)
+def test_a_model_is_called_around_a_wrapper_that_is_there_by_then(
+    forward: str, is_told: bool, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(BEFORE.format(forward, "pass"), encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL901").findings
+    assert [finding.at.line for finding in found] == [9] * is_told
+
+
+UNSYNCHRONISED = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model, other = DistributedDataParallel(torch.nn.Linear(4, 1)), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+others = torch.optim.SGD(other.parameters(), lr=0.1)
+for x in torch.randn(3, 8, 4):
+    with model.no_sync():
+        model(x).square().mean().backward()
+    {}
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "is_told"),
+    [
+        ("pass", True),
+        ("others.zero_grad()", True),
+        ("other.zero_grad()", True),
+        ("optimizer.zero_grad()", False),
+        ("model.zero_grad()", False),
+    ],
+)
+def test_what_was_gathered_for_a_step_is_cleared_by_what_holds_its_parameters(
+    between: str, is_told: bool, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(UNSYNCHRONISED.format(between), encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL904").findings
+    assert [finding.at.line for finding in found] == [10] * is_told
