@@ -35,6 +35,7 @@ class Analysis:
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
     faults: tuple[SyntaxFault, ...]
+    records: Mapping[Path, Record]  # of each file, and of what they import
 
 
 def analyze(
@@ -46,11 +47,13 @@ def analyze(
     cache: Path | None = None,
     progress: Progress | None = None,
     entered: Collection[Path] | None = None,
+    known: Mapping[Path, Record] | None = None,
 ) -> Analysis:
     """What the selected rules say of `files`; `sources` holds texts that differ from what is on disk.
 
     Of files that are not to be `entered` it is only said whether they parse; all are entered where that is not given.
-    `cache` is the folder that keeps results from one run to the next; `progress` is told how many files are done.
+    `cache` is the folder that keeps results from one run to the next; where there is none, `known` are the records of
+    an earlier analysis by the same rules. `progress` is told how many files are done.
     """
     names = {path.resolve(): path for path in files}
     texts = {path.resolve(): text for path, text in (sources or {}).items()}
@@ -58,7 +61,7 @@ def analyze(
     parts = parallel.batches({path: _size(path, texts) for path in names})
     contents = {path: digest_of_text(text) for path, text in texts.items()}
     inside = frozenset(names if entered is None else (path.resolve() for path in entered))
-    kept = Cache.read(cache, chosen, names, contents) if cache is not None else Cache()
+    kept = Cache.of(known or {}, contents) if cache is None else Cache.read(cache, chosen, names, contents)
     kept.forget([path for path in names if path in kept.records and kept.records[path].entered != (path in inside)])
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done = 0
@@ -69,8 +72,8 @@ def analyze(
             progress(done, len(names))
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
-    kept.write(records for records in results.values() if records)
-    return _collect(found, faults, names)
+    known = kept.keep(records for records in results.values() if records)
+    return _collect(found, faults, names, known)
 
 
 def _size(path: Path, texts: Mapping[Path, str]) -> int:
@@ -268,7 +271,9 @@ def _gap_key(gap: Gap) -> tuple[Span, str, str]:
     return (gap.at, gap.kind, gap.detail)
 
 
-def _collect(results: Sequence[Result], faults: Iterable[SyntaxFault], names: Mapping[Path, Path]) -> Analysis:
+def _collect(
+    results: Sequence[Result], faults: Iterable[SyntaxFault], names: Mapping[Path, Path], records: Mapping[Path, Record]
+) -> Analysis:
     shown = _Shown({str(resolved): str(path) for resolved, path in names.items()})
     findings: dict[tuple[str, Span], Finding] = {}
     for finding in (finding for result in results for finding in result.findings):
@@ -281,6 +286,7 @@ def _collect(results: Sequence[Result], faults: Iterable[SyntaxFault], names: Ma
         tuple(sorted(renamed, key=lambda finding: finding.sort_key)),
         tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in gaps), key=_gap_key)),
         tuple(sorted((replace(fault, at=_span(fault.at, shown)) for fault in faults), key=lambda fault: fault.at)),
+        records,
     )
 
 

@@ -8,7 +8,7 @@ import io
 import pathlib
 import re
 import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gradlint.finding import Finding
 from gradlint.output import replace_file
@@ -32,12 +32,15 @@ def add_ignores(findings: Iterable[Finding], reason: str, root: pathlib.Path) ->
     return written, left
 
 
-def suppressed(text: str, finding: Finding) -> tuple[int, str] | None:
-    """Which line takes a comment against a finding, and what it is then; None where none can stand."""
-    codes, _ = _codes_by_line([finding], _lines_for_comments(text))
-    return next(
-        ((number, _with_comment(split_lines(text)[number - 1], added, "")) for number, added in codes.items()), None
-    )
+def suppressed(text: str, finding: Finding, in_strings: Collection[int]) -> tuple[int, str] | None:
+    """Which line takes a comment against a finding, and what it is then; None where none can stand.
+
+    A line before one of those that begin in a string ends in it, unless it ends between two of its parts.
+    """
+    lines, first = split_lines(text), finding.at.line
+    is_plain = first + 1 not in in_strings and not lines[first - 1].endswith("\\")
+    codes, _ = _codes_by_line([finding], frozenset([first]) if is_plain else _lines_for_comments(text))
+    return next(((number, _with_comment(lines[number - 1], added, "")) for number, added in codes.items()), None)
 
 
 def _annotate(path: str, findings: Sequence[Finding], reason: str, root: pathlib.Path) -> Sequence[Finding]:

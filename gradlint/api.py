@@ -48,7 +48,7 @@ def check(
     `cache` is a folder that keeps results from one call to the next. Raises UserError for what cannot be done.
     """
     from gradlint import checker
-    from gradlint.fix.attach import fixed
+    from gradlint.fix.offers import offered
 
     values = {} if min_severity is None else {"min_severity": parse_severity(min_severity)}
     selection = Selection(None if select is None else _codes(select), _codes(extend_select), _codes(ignore))
@@ -59,7 +59,7 @@ def check(
     folder = None if cache is None else pathlib.Path(cache).absolute()
     checked = checker.check(files, settings_for, given={}, jobs=jobs, cache=folder)
     settings = settings_for(pathlib.Path.cwd())
-    return list(checked.outcome(settings, findings=fixed(checked, checked.wanted(settings))).findings)
+    return list(checked.outcome(settings, findings=offered(checked, settings, jobs)).findings)
 
 
 def trace(

@@ -72,6 +72,11 @@ class Cache:
     records: dict[Path, Record] = field(default_factory=dict)
 
     @classmethod
+    def of(cls, records: Mapping[Path, Record], contents: Mapping[Path, str]) -> Cache:
+        """Those of the records of an earlier analysis that still hold; nothing is kept in a file."""
+        return cls(None, _holding(records, contents))
+
+    @classmethod
     def read(
         cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str] | None = None
     ) -> Cache:
@@ -90,23 +95,24 @@ class Cache:
         for path in paths:
             del self.records[path]
 
-    def write(self, made: Iterable[Mapping[Path, Record]]) -> None:
-        """Keeps what this run has found, if it found anything new."""
-        if self.file is None:
-            return
+    def keep(self, made: Iterable[Mapping[Path, Record]]) -> Mapping[Path, Record]:
+        """All records, with what this run has found; they are written if there is a file for them, and anything new."""
         merged: dict[Path, Record] = {}
         for part in made:
             for path, record in part.items():
                 _merge(merged, path, record)
         for path in merged.keys() & self.records.keys():
             _merge(merged, path, self.records[path])
-        fresh = {path: record for path, record in merged.items() if self.records.get(path) is not record}
-        if not fresh:
-            return
+        every = {**self.records, **merged}
+        if self.file is not None and any(self.records.get(path) is not record for path, record in merged.items()):
+            self._write(self.file, every)
+        return every
+
+    def _write(self, file: Path, records: Mapping[Path, Record]) -> None:
         try:
-            _store(self.file, {**self.records, **merged})
+            _store(file, records)
         except OSError as error:
-            _warn("gradlint: nothing is kept in %s: %s", self.file.parent, error.strerror)
+            _warn("gradlint: nothing is kept in %s: %s", file.parent, error.strerror)
 
 
 def _warn(text: str, *words: object) -> None:
@@ -182,24 +188,31 @@ def digest_of_text(text: str) -> str:
     return digest(text.encode(errors="surrogatepass"))
 
 
-def _holding(records: dict[Path, Record], contents: Mapping[Path, str]) -> dict[Path, Record]:
-    """The records of which nothing that they rest on has changed."""
-    resolved: dict[tuple[Path, str, int], Path | None] = {}
-    now = {path: contents.get(path) or content_of(path) for path in records}
-    stale = {path for path, record in records.items() if _has_changed(path, record, now[path], resolved)}
+def reaching(paths: Iterable[Path], records: Mapping[Path, Record]) -> set[Path]:
+    """These files, and those whose imports lead to one of them."""
     importers: dict[Path, list[Path]] = {}
     for path, record in records.items():
         for target in record.imports.values():
             if target is not None:
                 importers.setdefault(target, []).append(path)
-    stale |= {importer for target in importers.keys() - records.keys() for importer in importers[target]}
-    pending = list(stale)
+    found = set(paths)
+    pending = list(found)
     while pending:
         for importer in importers.get(pending.pop(), ()):
-            if importer not in stale:
-                stale.add(importer)
+            if importer not in found:
+                found.add(importer)
                 pending.append(importer)
-    return {path: record for path, record in records.items() if path not in stale}
+    return found
+
+
+def _holding(records: Mapping[Path, Record], contents: Mapping[Path, str]) -> dict[Path, Record]:
+    """The records of which nothing that they rest on has changed."""
+    resolved: dict[tuple[Path, str, int], Path | None] = {}
+    now = {path: contents.get(path) or content_of(path) for path in records}
+    stale = {path for path, record in records.items() if _has_changed(path, record, now[path], resolved)}
+    targets = {target for record in records.values() for target in record.imports.values() if target is not None}
+    gone = reaching(stale | (targets - records.keys()), records)
+    return {path: record for path, record in records.items() if path not in gone}
 
 
 def _has_changed(path: Path, record: Record, content: str, resolved: dict[tuple[Path, str, int], Path | None]) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import field, replace
 
 from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
+from gradlint.cache import Record, reaching
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Related, Span
@@ -133,6 +134,20 @@ class Checked:
     gaps: tuple[Gap, ...]
     files: tuple[pathlib.Path, ...]
     texts: Texts
+    everywhere: tuple[Finding, ...]  # what was found before settings and comments left some out
+    settings_for: SettingsFor
+    codes: frozenset[str]  # of the rules that were asked
+    records: Mapping[pathlib.Path, Record]
+
+    def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
+        """Those of the checked files that are one of these, or whose imports lead to one."""
+        found = reaching(
+            {program for file in files for program in self._programs(document.file_of(file))}, self.records
+        )
+        return tuple(file for file in self.files if not found.isdisjoint(self._programs(str(file))))
+
+    def _programs(self, file: str) -> set[pathlib.Path]:
+        return {pathlib.Path(program).resolve() for program in self.texts.programs(file)}
 
     def wanted(self, settings: Settings) -> tuple[Finding, ...]:
         """The findings that are bad enough and not in the baseline."""
@@ -158,19 +173,26 @@ def check(
     jobs: int = 1,
     cache: pathlib.Path | None = None,
     progress: Progress | None = None,
+    before: Checked | None = None,
+    judging: bool = False,
 ) -> Checked:
-    """What is wrong in `files`; `given` holds the content of those that are not to be read from disk."""
+    """What is wrong in `files`; `given` holds the content of those that are not to be read from disk.
+
+    Without a `cache`, what has not changed since the check `before` is taken from there. Where it is for `judging`
+    fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil.
+    """
     texts = Texts({str(path): content for path, content in given.items()})
     programs = [program for file in files for program in texts.programs(str(file))]
     unread = [text for path in programs if isinstance(text := texts.text(path), SyntaxFault)]
     readable = [path for path in programs if isinstance(texts.text(path), str)]
     settings = _Settings(settings_for)
-    in_force = settings.of(files)
+    asked = settings.asked(files, judging=judging)
     analysis = analyze(
         [pathlib.Path(path) for path in readable],
-        select=lambda code: any(each.selects(code) for each in in_force),
+        select=asked.__contains__,
         jobs=jobs,
         cache=cache,
+        known=before.records if before is not None and before.codes == asked else None,
         progress=progress,
         entered=[pathlib.Path(path) for path in screen(_contents(readable, texts))],
         sources={
@@ -180,8 +202,8 @@ def check(
         },
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
-    left = _unsuppressed(found, programs, texts, settings)
-    return Checked(tuple(sorted(left, key=lambda finding: finding.sort_key)), analysis.gaps, tuple(files), texts)
+    left = sorted(_unsuppressed(found, programs, texts, settings), key=lambda finding: finding.sort_key)
+    return Checked(tuple(left), analysis.gaps, tuple(files), texts, tuple(found), settings_for, asked, analysis.records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +212,12 @@ class _Settings:
 
     by_folder: SettingsFor
 
-    def of(self, files: Iterable[pathlib.Path]) -> list[Settings]:
+    def asked(self, files: Iterable[pathlib.Path], *, judging: bool) -> frozenset[str]:
+        """The codes of the rules that are selected, and of those by which their fixes are judged."""
         folders = dict.fromkeys(file.absolute().parent for file in files)
-        return list({id(each): each for each in (self.by_folder(folder) for folder in folders)}.values())
+        in_force = {id(each): each for each in (self.by_folder(folder) for folder in folders)}.values()
+        selected = frozenset(code for code in rules() if any(each.selects(code) for each in in_force))
+        return selected.union(*(rules()[code].spoilt_by for code in selected)) if judging else selected
 
     def reports(self, code: str, path: str) -> bool:
         file = pathlib.Path(document.file_of(path)).absolute()

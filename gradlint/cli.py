@@ -23,7 +23,7 @@ import click
 from gradlint import __version__, config
 from gradlint.errors import UserError, needing
 from gradlint.guess import did_you_mean
-from gradlint.report import formats, render
+from gradlint.report import formats, render, shows_fixes
 from gradlint.report._place import printable
 from gradlint.trace.command import trace
 
@@ -237,12 +237,12 @@ def clean(cache_dir: pathlib.Path | None) -> None:
 
 
 def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> Outcome:
-    """What is to be reported, with fixes."""
-    found = checked.wanted(settings)
-    if found:
-        from gradlint.fix.attach import fixed
+    """What is to be reported, with fixes where the format shows them."""
+    found = None
+    if checked.findings and shows_fixes(settings.output_format):
+        from gradlint.fix.offers import offered
 
-        found = fixed(checked, found)
+        found = offered(checked, settings, options["jobs"] or _cores())
     return checked.outcome(settings, color=options["output_file"] is None and _has_color(), findings=found)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 
 import pytest
 from commandline import Run
+
+from gradlint.fix import apply
 
 BROKEN = """\
 import torch
@@ -143,3 +146,86 @@ def test_a_fix_is_taken_back_that_leaves_a_loss_without_a_gradient(run: Run, fil
     file.write_text(kept, encoding="utf-8")
     assert run("check", "--fix", "--unsafe-fixes", ".").code == 1
     assert file.read_text(encoding="utf-8") == kept
+
+
+WINDOW = BROKEN[: BROKEN.index("for valid")] + (
+    "window = []\n"
+    "for x in torch.randn(5, 2, 4):\n"
+    "    window.append(model(x).exp().mean().item())\n"
+    "    loss = torch.tensor(window[-3:]).mean()\n"
+    "    optimizer.zero_grad()\n"
+    "    loss.backward()\n"
+    "    optimizer.step()\n"
+)
+TWICE = BROKEN[: BROKEN.index("for valid")] + (
+    "def kept():\n"
+    "    window = []\n"
+    "    for x in torch.randn(5, 2, 4):\n"
+    "        window.append(model(x).exp().mean().detach())\n"
+    "        loss = sum(window[-3:])\n"
+    "        optimizer.zero_grad()\n"
+    "        loss.backward()\n"
+    "        optimizer.step()\n"
+    "def forgotten():\n"
+    "    for x in torch.randn(5, 2, 4):\n"
+    "        optimizer.zero_grad()\n"
+    "        model(x).cosh().mean().detach().backward()\n"
+    "        optimizer.step()\n"
+)
+REVIVED = BROKEN[: BROKEN.index("for valid")] + (
+    "for x in torch.randn(5, 2, 4):\n"
+    "    loss = torch.tensor(float(model(x).argmax()), requires_grad=True)\n"
+    "    optimizer.zero_grad()\n"
+    "    loss.backward()\n"
+    "    optimizer.step()\n"
+)
+
+
+def offers(run: Run, *options: str) -> list[tuple[str, bool]]:
+    found = json.loads(run("check", "--output-format", "json", *options, ".").out)
+    return [(each["code"], each["fix"] is not None) for each in found]
+
+
+def test_a_fix_that_would_be_taken_back_is_not_offered(run: Run, file: pathlib.Path) -> None:
+    file.write_text(WINDOW, encoding="utf-8")
+    assert offers(run) == [("GL102", False)]
+    assert "fixes" not in run("check", "--output-format", "sarif", ".").out
+
+
+def test_of_two_fixes_only_the_one_that_spoils_is_taken_back(run: Run, file: pathlib.Path) -> None:
+    file.write_text(TWICE, encoding="utf-8")
+    assert offers(run) == [("GL102", False), ("GL102", True)]
+    run("check", "--fix", "--unsafe-fixes", ".")
+    assert file.read_text(encoding="utf-8") == TWICE.replace("cosh().mean().detach()", "cosh().mean()")
+
+
+@pytest.mark.parametrize("options", [(), ("--select", "GL105"), ("--ignore", "GL104")])
+def test_a_fix_is_judged_by_rules_that_are_not_selected_too(
+    run: Run, file: pathlib.Path, options: tuple[str, ...]
+) -> None:
+    file.write_text(REVIVED, encoding="utf-8")
+    assert offers(run, *options) == [("GL105", False)]
+    ran = run("check", "--fix", "--unsafe-fixes", *options, ".")
+    assert (ran.code, file.read_text(encoding="utf-8")) == (1, REVIVED)
+
+
+def test_what_a_comment_suppresses_spoils_a_program_all_the_same(run: Run, file: pathlib.Path) -> None:
+    text = WINDOW.replace("loss.backward()", "loss.backward()  # gradlint: ignore[GL507] not now")
+    file.write_text(text, encoding="utf-8")
+    run("check", "--fix", "--unsafe-fixes", ".")
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_a_fix_is_taken_back_in_the_last_round(run: Run, file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply, "ROUNDS", 2)
+    file.write_text(WINDOW, encoding="utf-8")
+    run("check", "--fix", "--unsafe-fixes", ".")
+    assert file.read_text(encoding="utf-8") == WINDOW
+
+
+def test_a_fix_in_an_imported_file_is_tried_in_what_imports_it(run: Run, file: pathlib.Path) -> None:
+    """Each kept value hangs on what is trained, once the helper lets it."""
+    file.with_name("measures.py").write_text("def measured(output):\n    return output.exp().mean().detach()\n")
+    text = WINDOW.replace("model(x).exp().mean().item()", "measured(model(x))").replace("torch.tensor(", "sum(")
+    file.write_text("from measures import measured\n" + text.replace(").mean()", ")"), encoding="utf-8")
+    assert offers(run) == [("GL102", False)]

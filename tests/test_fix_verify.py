@@ -11,6 +11,7 @@ import pytest
 from commandline import Run
 
 from gradlint.checker import Checked, Texts
+from gradlint.config import settings_finder
 from gradlint.fix.apply import Repaired
 from gradlint.fix.mirror import mirror
 from gradlint.fix.scripts import scripts_of
@@ -88,7 +89,7 @@ def ran(*losses: float, raised: str = "", findings: tuple[str, ...] = (), before
 
 
 def compared(before: Ran, after: Ran, code: str = "GL101") -> Comparison:
-    nothing = Checked((), (), (), Texts({}))
+    nothing = Checked((), (), (), Texts({}), (), settings_finder(lambda each: each), frozenset(), {})
     return Comparison(before, after, Repaired(nothing, {}, {}, 1, frozenset([code])))
 
 

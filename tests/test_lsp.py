@@ -192,6 +192,39 @@ def test_an_unsafe_fix_says_so_and_is_no_part_of_all_safe_fixes(play: Play) -> N
     play(scenario)
 
 
+WINDOW = TRAIN[: TRAIN.index("for")].replace("from losses import squared\n", "") + (
+    "window = []\n"
+    "for features in torch.randn(9, 5, 3):\n"
+    "    window.append(model(features).exp().mean().detach())\n"
+    "    optimizer.zero_grad()\n"
+    "    sum(window[-3:]).backward()\n"
+    "    optimizer.step()\n"
+)
+RESOLVING = types.ClientCapabilities(
+    types.WorkspaceClientCapabilities(workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True)),
+    types.TextDocumentClientCapabilities(
+        code_action=types.CodeActionClientCapabilities(resolve_support=types.ClientCodeActionResolveOptions(["edit"]))
+    ),
+)
+
+
+@pytest.mark.parametrize("capabilities", [None, RESOLVING])
+def test_a_fix_that_would_be_taken_back_is_not_made(play: Play, capabilities: types.ClientCapabilities | None) -> None:
+    """It lets later rounds into a freed graph."""
+
+    async def scenario(at: Editor) -> None:
+        at.open("train.py", WINDOW)
+        assert await at.codes("train.py") == ["GL102"]
+        promised = await at.actions("train.py", EVERYWHERE)
+        made = [await at.resolved(each) if each.edit is None else each for each in promised]
+        assert [each.title for each in made if each.edit] == ["GL102: Suppress it on this line"]
+        if len(promised) == 2:  # while it was tried
+            (left,) = await at.actions("train.py", EVERYWHERE)
+            assert left.title == "GL102: Suppress it on this line"
+
+    play(scenario, **({} if capabilities is None else {"capabilities": capabilities}))
+
+
 def test_the_page_of_the_rule_is_shown_over_a_finding(play: Play, run: Run) -> None:
     async def scenario(at: Editor) -> None:
         at.open("train.py", CONSTANT)
@@ -231,14 +264,6 @@ def test_who_looks_at_a_place_does_not_wait_for_a_long_check(play: Play) -> None
 
 
 def test_an_action_that_was_promised_is_carried_out_where_it_still_holds(play: Play) -> None:
-    later = types.ClientCodeActionResolveOptions(["edit"])
-    actions = types.CodeActionClientCapabilities(resolve_support=later)
-    capabilities = types.ClientCapabilities(
-        text_document=types.TextDocumentClientCapabilities(code_action=actions),
-        workspace=types.WorkspaceClientCapabilities(
-            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True)
-        ),
-    )
     there = types.Range(types.Position(DOWN + 6, 15), types.Position(DOWN + 6, 15))
 
     async def scenario(at: Editor) -> None:
@@ -257,7 +282,7 @@ def test_an_action_that_was_promised_is_carried_out_where_it_still_holds(play: P
         assert (await at.resolved(types.CodeAction("of another server"))).edit is None
         assert await at.actions("train.py", EVERYWHERE, ["source"]) == []
 
-    play(scenario, capabilities=capabilities)
+    play(scenario, capabilities=RESOLVING)
 
 
 def test_a_finding_in_an_imported_file_is_shown_there_and_follows_its_text(play: Play) -> None:

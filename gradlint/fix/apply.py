@@ -6,7 +6,7 @@ import collections
 import difflib
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from gradlint.checker import Checked, check
@@ -25,7 +25,7 @@ from gradlint.source.parse import decode
 ROUNDS = 8
 
 _Contents = dict[pathlib.Path, bytes]
-_Key = tuple[str, str, str, str]
+Key = tuple[str, str, str, str]
 _Place = tuple[str, str, int]
 
 
@@ -40,10 +40,16 @@ class Task:
     jobs: int = 1
     given: Mapping[pathlib.Path, bytes] = field(default_factory=dict)
     cache: pathlib.Path | None = None
+    only: Collection[str] | None = None  # the codes of what is mended
 
-    def check(self, contents: Mapping[pathlib.Path, bytes]) -> Checked:
+    def check(self, contents: Mapping[pathlib.Path, bytes], before: Checked | None = None) -> Checked:
         """What is wrong in the files, of which some have these contents."""
-        return check(self.files, self.settings_for, jobs=self.jobs, given=contents, cache=self.cache)
+        return check(
+            self.files, self.settings_for, jobs=self.jobs, given=contents, cache=self.cache, before=before, judging=True
+        )
+
+    def mends(self, finding: Finding) -> bool:
+        return self.only is None or finding.code in self.only
 
     def applies(self, fix: Fix | None) -> bool:
         return fix is not None and (self.unsafe or fix.applicability is Applicability.SAFE)
@@ -58,6 +64,7 @@ class Repaired:
     originals: Mapping[pathlib.Path, bytes]
     fixed: int
     codes: frozenset[str] = frozenset()
+    taken_back: frozenset[Key] = frozenset()  # what was tried to be mended, and left as it is
 
     def diff(self) -> Iterator[str]:
         """The changes, as a patch."""
@@ -74,65 +81,72 @@ class _Round:
 
     contents: _Contents
     originals: _Contents  # of the files that it has mended, as they were read
-    applied: collections.Counter[_Key]
-    now: frozenset[tuple[_Key, _Place]]  # where what they mend stands after the round
+    applied: collections.Counter[Key]
+    now: frozenset[tuple[Key, _Place]]  # where what they mend stands after the round
 
-    def left(self, after: Checked) -> set[_Key]:
+    def left(self, after: Checked) -> set[Key]:
         """What was to be mended and is still found: with the same words, or at the same place in others."""
         found = {(finding.at.path, finding.code, finding.at.line) for finding in after.findings}
         return (self.applied.keys() & _keys(after.findings, after).keys()) | {k for k, at in self.now if at in found}
 
 
-def repair(task: Task) -> Repaired:
+def repair(task: Task, before: Checked | None = None) -> Repaired:
     """The files mended, in memory; a fix after which its finding is still there is taken back.
 
-    So is one that has spoilt the program in a way that its rule warns of, and that no other fix has mended.
+    So is one that has spoilt the program in a way that its rule warns of, and that no other fix has mended: whether or
+    not a setting leaves it out, or a comment suppresses it. `before` is a check of these files and others.
     """
     originals: _Contents = {}
-    checked, contents, useless = task.check(dict(task.given)), dict(task.given), set[_Key]()
+    checked, contents, useless = task.check(dict(task.given), before), dict(task.given), set[Key]()
+    suspects = set[Key]()  # those that have spoilt the program together: each is tried by itself when the rest is done
     done: list[tuple[Checked, _Contents, _Round]] = []  # what a round found, and what it made of it
-    for _ in range(ROUNDS):
-        made = _apply(task, checked, contents, useless)
-        originals = {**made.originals, **originals}
-        if not made.applied:
-            spoilt = _spoilt([(found, each.applied) for found, _, each in done], checked)
-            if spoilt is None:
-                break
+    rounds = settled = 0
+    while True:
+        made = _apply(task, checked, contents, useless | suspects) if rounds < ROUNDS else None
+        if made is not None and made.applied:
+            rounds += 1
+            originals = {**made.originals, **originals}
+            after = task.check(made.contents, checked)
+            if left := made.left(after):
+                useless |= left
+            else:
+                done.append((checked, contents, made))
+                checked, contents = after, made.contents
+        elif spoilt := _spoilt(done[settled:], checked):
             at, wrong = spoilt
-            useless |= wrong
-            checked, contents, _ = done[at]
-            del done[at:]
-            continue
-        after = task.check(made.contents)
-        if left := made.left(after):
-            useless |= left
-            continue
-        done.append((checked, contents, made))
-        checked, contents = after, made.contents
-    applied = sum((each.applied for *_, each in done), collections.Counter[_Key]())
+            (useless if len(wrong) == 1 else suspects).update(wrong)
+            checked, contents, _ = done[settled + at]
+            del done[settled + at :]
+        elif suspects and made is not None:
+            suspects.remove(min(suspects))
+            settled = len(done)
+        else:
+            break
+    applied = sum((each.applied for *_, each in done), collections.Counter[Key]())
     changed = {path: content for path, content in contents.items() if content != task.given.get(path)}
-    return Repaired(checked, changed, originals, applied.total(), frozenset(code for _, code, *_ in applied))
+    codes = frozenset(code for _, code, *_ in applied)
+    return Repaired(checked, changed, originals, applied.total(), codes, frozenset(useless | suspects))
 
 
-def _spoilt(done: Sequence[tuple[Checked, collections.Counter[_Key]]], now: Checked) -> tuple[int, set[_Key]] | None:
+def _spoilt(done: Sequence[tuple[Checked, _Contents, _Round]], now: Checked) -> tuple[int, set[Key]] | None:
     """The first round with fixes whose rules warn of what is found now and was not before; and which fixes."""
-    for at, (found, applied) in enumerate(done):
-        new = {code for _, code, *_ in _keys(now.findings, now).keys() - _keys(found.findings, found).keys()}
-        wrong = {key for key in applied if rules()[key[1]].spoilt_by & new}
+    for at, (found, _, made) in enumerate(done):
+        new = {code for _, code, *_ in _keys(now.everywhere, now).keys() - _keys(found.everywhere, found).keys()}
+        wrong = {key for key in made.applied if rules()[key[1]].spoilt_by & new}
         if wrong:
             return at, wrong
     return None
 
 
-def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]) -> _Round:
+def _apply(task: Task, checked: Checked, contents: _Contents, barred: Collection[Key]) -> _Round:
     files = Files(checked.texts.text)
-    found = with_fixes(checked.wanted(task.settings), files)
+    found = with_fixes(filter(task.mends, checked.wanted(task.settings)), files)
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
-        if task.applies(finding.fix) and _key(finding, checked) not in useless:
+        if task.applies(finding.fix) and key_of(finding, checked) not in barred:
             by_path.setdefault(finding.at.path, []).append(finding)
-    applied: collections.Counter[_Key] = collections.Counter()
-    now: set[tuple[_Key, _Place]] = set()
+    applied: collections.Counter[Key] = collections.Counter()
+    now: set[tuple[Key, _Place]] = set()
     after: _Contents = dict(contents)
     originals: _Contents = {}
     for path, findings in sorted(by_path.items(), key=_from_below):
@@ -146,9 +160,9 @@ def _apply(task: Task, checked: Checked, contents: _Contents, useless: set[_Key]
             originals.setdefault(place, contents.get(place, content))
             mended = [finding for finding in findings if finding.fix in kept]
             edits = [edit for fix in kept for edit in fix.edits]
-            applied.update(_key(finding, checked) for finding in mended)
+            applied.update(key_of(finding, checked) for finding in mended)
             now |= {
-                (_key(each, checked), (path, each.code, line_after(each.at.line, each.at.column, edits)))
+                (key_of(each, checked), (path, each.code, line_after(each.at.line, each.at.column, edits)))
                 for each in mended
             }
     return _Round(after, originals, applied, frozenset(now))
@@ -168,11 +182,11 @@ def _encoded(path: str, text: str, original: bytes) -> bytes:
         return b""
 
 
-def _keys(findings: Sequence[Finding], checked: Checked) -> collections.Counter[_Key]:
-    return collections.Counter(_key(finding, checked) for finding in findings)
+def _keys(findings: Sequence[Finding], checked: Checked) -> collections.Counter[Key]:
+    return collections.Counter(key_of(finding, checked) for finding in findings)
 
 
-def _key(finding: Finding, checked: Checked) -> _Key:
+def key_of(finding: Finding, checked: Checked) -> Key:
     """What stays of a finding when lines move: its code, its message without numbers, and the line's text."""
     lines = checked.texts.lines(finding.at.path)
     line = lines[finding.at.line - 1].strip() if finding.at.line <= len(lines) else ""

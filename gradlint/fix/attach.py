@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 
-from gradlint.checker import Checked
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix
-from gradlint.fix.edits import edited, is_consistent, parses
+from gradlint.fix.edits import edited, is_consistent, leaves_a_program
 from gradlint.fix.layout import Layout
 from gradlint.fix.source import File
 from gradlint.rule import NoFixError, rules
@@ -18,10 +17,11 @@ from gradlint.source.parse import Source, parse
 
 @dataclass(frozen=True)
 class Files:
-    """The files of findings, each parsed once; `text` gives the text of a path, if it has one."""
+    """The files of findings, each parsed once, and their fixes; `text` gives the text of a path, if it has one."""
 
     text: Callable[[str], object]
     _files: dict[str, File | None] = field(default_factory=dict)
+    _fixes: dict[Finding, Fix | None] = field(default_factory=dict)
 
     def file(self, path: str) -> File | None:
         """The file at `path`; None for one that does not parse."""
@@ -31,15 +31,16 @@ class Files:
             self._files[path] = File(path, Layout(parsed.text, parsed.tree)) if isinstance(parsed, Source) else None
         return self._files[path]
 
-
-def fixed(checked: Checked, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings of a check, each with its fix if there is one."""
-    return with_fixes(findings, Files(checked.texts.text))
+    def fix(self, finding: Finding) -> Fix | None:
+        """How the rule of a finding mends it; made once."""
+        if finding not in self._fixes:
+            self._fixes[finding] = _fix(finding, self)
+        return self._fixes[finding]
 
 
 def with_fixes(findings: Iterable[Finding], files: Files) -> tuple[Finding, ...]:
     """The findings, each with its fix if there is one."""
-    return tuple(replace(finding, fix=fix) if (fix := _fix(finding, files)) else finding for finding in findings)
+    return tuple(replace(finding, fix=fix) if (fix := files.fix(finding)) else finding for finding in findings)
 
 
 def _fix(finding: Finding, files: Files) -> Fix | None:
@@ -58,5 +59,7 @@ def _is_sound(fix: Fix, file: File) -> bool:
     """Whether the edits of a fix go together, change something, and leave a program."""
     if not is_consistent(fix) or any(edit.at.path != file.path for edit in fix.edits):
         return False
+    if not leaves_a_program(file.layout, fix.edits):
+        return False
     text = edited(file.layout, fix.edits)
-    return text != file.layout.text and parses(text) and document.can_take(file.path, file.layout.text, text)
+    return text != file.layout.text and document.can_take(file.path, file.layout.text, text)

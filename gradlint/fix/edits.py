@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import ast
+import bisect
+import itertools
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Edit, Fix
-from gradlint.fix.layout import Layout
+from gradlint.fix.layout import Layout, first_line, last_line
 
 _ENDS = re.compile(r"\r\n|\r|\n")
 
 
-def edited(layout: Layout, edits: Iterable[Edit]) -> str:
-    """The text after these edits, none of which may overlap another."""
-    text, end = layout.text, len(layout.text)
+def edited(layout: Layout, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> str:
+    """The text, or the part between two offsets, after these edits, none of which may overlap another."""
+    text, end = layout.text, len(layout.text) if end is None else end
     parts: list[str] = []
     for edit in sorted(edits, key=_place, reverse=True):
         first, last = layout.stretch(edit.at)
         parts += [text[last:end], edit.content]
         end = first
-    return "".join(reversed([*parts, text[:end]]))
+    return "".join(reversed([*parts, text[start:end]]))
 
 
 def line_after(line: int, column: int, edits: Iterable[Edit]) -> int:
@@ -56,6 +58,36 @@ def parses(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def leaves_a_program(layout: Layout, edits: Sequence[Edit]) -> bool:
+    """Whether the text is a program after these edits. Only the statements of the module that they touch are parsed
+    again, where that is enough.
+    """
+    return all(map(_is_whole, _touched(layout, edits))) or parses(edited(layout, edits))
+
+
+def _touched(layout: Layout, edits: Sequence[Edit]) -> Iterator[str]:
+    """The stretches of whole statements of the module that are touched, as they are after the edits."""
+    body = layout.tree.body
+    begun = [first_line(each) for before, each in itertools.pairwise(body) if last_line(before) < first_line(each)]
+    bounds = [1, *begun, len(layout.lines) + 1]
+    groups: list[tuple[int, int, list[Edit]]] = []
+    for edit in sorted(edits, key=_place):
+        first = bounds[bisect.bisect_right(bounds, edit.at.line) - 1]
+        last = bounds[min(bisect.bisect_right(bounds, edit.at.end_line), len(bounds) - 1)]
+        if groups and first < groups[-1][1]:
+            before, end, known = groups.pop()
+            groups.append((before, max(end, last), [*known, edit]))
+        else:
+            groups.append((first, last, [edit]))
+    for first, last, inside in groups:
+        yield edited(layout, inside, layout.starts[first - 1], layout.starts[last - 1])
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a stretch is made of statements, whatever stands behind it."""
+    return not text or (text[-1] in "\r\n" and parses(text))
 
 
 def joined(layout: Layout, fixes: Sequence[Fix]) -> tuple[str, list[Fix]]:

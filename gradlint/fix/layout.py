@@ -42,6 +42,17 @@ class Layout:
         return tuple(starts)
 
     @functools.cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node but the tree itself is part of, the outer ones first."""
+        found: dict[ast.AST, ast.AST] = {}
+        pending: list[ast.AST] = [self.tree]
+        for node in pending:
+            children = list(ast.iter_child_nodes(node))
+            found |= dict.fromkeys(children, node)
+            pending += children
+        return found
+
+    @functools.cached_property
     def newline(self) -> str:
         """The line end of the program."""
         first = self.lines[0] if self.lines else ""
@@ -50,7 +61,7 @@ class Layout:
     @functools.cached_property
     def in_strings(self) -> frozenset[int]:
         """The lines that begin within a string, whose indentation is part of it."""
-        strings = [node for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr | ast.Constant)]
+        strings = [node for node in self.parents if isinstance(node, ast.JoinedStr | ast.Constant)]
         return frozenset(
             line
             for node in strings
@@ -61,7 +72,7 @@ class Layout:
     @functools.cached_property
     def unit(self) -> str:
         """One step of indentation, as the program does it first."""
-        for node in ast.walk(self.tree):
+        for node in (self.tree, *self.parents):
             for block in blocks(node):
                 outer = self.indent(node.lineno) if isinstance(node, ast.stmt) else ""
                 inner = self.indent(block[0].lineno)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from gradlint.rule import NoFixError
 
@@ -32,7 +32,7 @@ def dotted(node: ast.AST, known: dict[str, str]) -> str:
     return ""
 
 
-def written(name: str, tree: ast.Module, near: Sequence[str]) -> tuple[str, str]:
+def written(name: str, tree: ast.Module, near: Collection[str]) -> tuple[str, str]:
     """How to write the dotted `name`, and the import line that this takes ("" where there is one already)."""
     known = _at_the_top(tree)
     best = max((full for full in known if name == full or name.startswith(f"{full}.")), key=len, default="")

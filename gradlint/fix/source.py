@@ -49,9 +49,18 @@ class File:
 
     # what stands where
 
-    @functools.cached_property
+    @property
     def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        return self.layout.parents
+
+    @functools.cached_property
+    def _stretches(self) -> list[tuple[int, int, ast.expr | ast.stmt]]:
+        """Where each expression and statement begins and ends, the outer ones first."""
+        return [(*self._stretch(node), node) for node in self._parents if isinstance(node, ast.expr | ast.stmt)]
+
+    @functools.cached_property
+    def _bound(self) -> frozenset[str]:
+        return frozenset(names.bound(self.tree))
 
     @functools.cached_property
     def _imported(self) -> dict[str, str]:
@@ -62,18 +71,17 @@ class File:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self.layout.byte_offset(node.lineno, node.col_offset), self.layout.byte_offset(end_line, end_column)
 
-    def _around(self, at: Span, *kinds: type[ast.AST]) -> ast.AST:
-        """The smallest node of these kinds around a place; of several of one size, the outermost."""
+    def _around(self, at: Span, kind: type[ast.AST]) -> ast.AST:
+        """The smallest node of this kind around a place; of several of one size, the outermost."""
         start, end = self.layout.stretch(at)
-        best: tuple[int, ast.AST] | None = None
-        for node in ast.walk(self.tree):
-            if isinstance(node, kinds):
-                first, last = self._stretch(node)
-                if first <= start and end <= last and (best is None or last - first < best[0]):
-                    best = last - first, node
-        if best is None:
+        found = [
+            (last - first, node)
+            for first, last, node in self._stretches
+            if first <= start and end <= last and isinstance(node, kind)
+        ]
+        if not found:
             raise NoFixError(f"nothing stands at {at}")
-        return best[1]
+        return min(found, key=lambda each: each[0])[1]
 
     def expression(self, at: Span) -> ast.expr:
         node = self._around(at, ast.expr)
@@ -90,7 +98,7 @@ class File:
     def statement_on(self, line: int) -> ast.stmt:
         found = [
             node
-            for node in ast.walk(self.tree)
+            for _, _, node in self._stretches
             if isinstance(node, ast.stmt) and node.lineno <= line <= last_line(node)
         ]
         if not found:
@@ -131,12 +139,12 @@ class File:
         return names.dotted(node, self._imported)
 
     def fresh(self, wish: str, near: ast.AST) -> str:
-        taken = {*names.bound(self.scope(near)), *names.bound(self.tree)}
+        taken = {*names.bound(self.scope(near)), *self._bound}
         candidates = itertools.chain([wish], (f"{wish}_{number}" for number in itertools.count(1)))
         return next(name for name in candidates if name not in taken)
 
     def reference(self, name: str) -> tuple[str, tuple[Edit, ...]]:
-        content, line = names.written(name, self.tree, list(names.bound(self.tree)))
+        content, line = names.written(name, self.tree, self._bound)
         return content, (self._import(line),) if line else ()
 
     def _import(self, line: str) -> Edit:

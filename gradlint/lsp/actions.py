@@ -9,8 +9,9 @@ from lsprotocol import types
 
 from gradlint.annotate import suppressed
 from gradlint.finding import Applicability, Finding
-from gradlint.fix.attach import Files, with_fixes
+from gradlint.fix.attach import with_fixes
 from gradlint.fix.edits import joined
+from gradlint.fix.offers import is_doubtful
 from gradlint.lsp.convert import Client, meet
 from gradlint.lsp.documents import View
 
@@ -27,18 +28,25 @@ class Menu:
     client: Client
     document: types.OptionalVersionedTextDocumentIdentifier
 
-    def actions(self, asked: types.Range | None, only: Sequence[str] | None) -> Iterator[types.CodeAction]:
-        """The actions at a place, or at all of them, of the kinds that are wanted."""
-        files = Files(self.view.checked.texts.text)
-        if files.file(self.path) is None:
-            return  # what does not parse cannot be mended, and no comment be put in
-        found = with_fixes((each for each in self.view.findings if each.at.path == self.path), files)
-        here = [finding for finding in found if asked is None or meet(self.client.range(finding.at), asked)]
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found in the document; nothing where it does not parse, and so cannot be mended or commented."""
+        if self.view.files.file(self.path) is None:
+            return []
+        return [finding for finding in self.view.findings if finding.at.path == self.path]
+
+    def at(self, asked: types.Range) -> list[Finding]:
+        """What was found at a place."""
+        return [finding for finding in self.findings if meet(self.client.range(finding.at), asked)]
+
+    def actions(self, here: Sequence[Finding], only: Sequence[str] | None) -> Iterator[types.CodeAction]:
+        """The actions for these findings, and for all of them, of the kinds that are wanted."""
         if wants(only, QUICK_FIX.value):
-            yield from self._fixes(here)
+            refused = self.view.refused or frozenset()
+            yield from self._fixes(with_fixes((each for each in here if each not in refused), self.view.files))
             yield from self._suppressions(here)
         if wants(only, FIX_ALL):
-            yield from self._all_safe_fixes(found, files)
+            yield from self._all_safe_fixes()
 
     def _fixes(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
         for finding in here:
@@ -49,10 +57,11 @@ class Menu:
                 yield self._action(title, edits, [finding], is_preferred=is_safe)
 
     def _suppressions(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
-        text = self.view.checked.texts.text(self.path)
-        assert isinstance(text, str)
+        file = self.view.files.file(self.path)
+        if file is None:
+            return
         for finding in here:
-            if place := suppressed(text, finding):
+            if place := suppressed(file.layout.text, finding, file.layout.in_strings):
                 number, line = place
                 before = self.client.lines(self.path)[number - 1]
                 kept = next(
@@ -61,10 +70,13 @@ class Menu:
                 edits = [types.TextEdit(self.client.rest_of_line(self.path, number, kept + 1), line[kept:])]
                 yield self._action(f"{finding.code}: Suppress it on this line", edits, [finding])
 
-    def _all_safe_fixes(self, found: Sequence[Finding], files: Files) -> Iterator[types.CodeAction]:
+    def _all_safe_fixes(self) -> Iterator[types.CodeAction]:
+        """Of what can spoil a program, none is among them: it is tried where it is asked for by itself."""
+        found = with_fixes((each for each in self.findings if not is_doubtful(each)), self.view.files)
         safe = [each for each in found if each.fix and each.fix.applicability is Applicability.SAFE]
-        file = files.file(self.path)
-        assert file is not None
+        file = self.view.files.file(self.path)
+        if not safe or file is None:
+            return
         _, kept = joined(file.layout, [each.fix for each in safe if each.fix])
         if kept:
             edits = self.client.text_edits(edit for fix in kept for edit in fix.edits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pygls import uris
@@ -13,6 +13,8 @@ from gradlint import checker, config
 from gradlint.checker import Checked
 from gradlint.config import Settings
 from gradlint.finding import Finding
+from gradlint.fix.attach import Files
+from gradlint.fix.offers import taken_back
 from gradlint.report._place import shown_path
 from gradlint.source.files import discover
 from gradlint.source.parse import encoding_of
@@ -29,6 +31,9 @@ class View:
     version: int | None
     findings: tuple[Finding, ...]
     checked: Checked
+    settings: Settings
+    files: Files
+    refused: frozenset[Finding] | None = None  # whose fixes are not kept; None where that was not tried
 
     def speaks_of(self, path: str) -> bool:
         """Whether something was found in the file at `path`."""
@@ -60,7 +65,15 @@ def examine(path: str, version: int | None, texts: Mapping[str, str], outweigh: 
     settings = settings_for(pathlib.Path(path).absolute().parent)
     # What a comment suppresses may be found from a file that is not open: whether it is unused, `gradlint check` knows.
     found = [each for each in checked.outcome(settings).findings if each.code != checker.UNUSED_SUPPRESSION]
-    return View(version, tuple(found), checked)
+    parsed = Files(checked.texts.text)
+    if found:
+        parsed.file(path)  # here, so that who looks at a place need not wait for it
+    return View(version, tuple(found), checked, settings, parsed)
+
+
+def tried(view: View) -> View:
+    """The view once those of its fixes were tried that can spoil the program."""
+    return replace(view, refused=taken_back(view.checked, view.settings))
 
 
 def encoded(text: str) -> bytes:

@@ -14,7 +14,7 @@ import os
 import pathlib
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -26,15 +26,16 @@ from pygls.lsp.server import LanguageServer
 from gradlint import __version__
 from gradlint.errors import UserError
 from gradlint.finding import Finding
+from gradlint.fix.offers import is_doubtful
 from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu, wants
 from gradlint.lsp.convert import Client, meet, moved
-from gradlint.lsp.documents import Override, View, encoded, examine, name, override
+from gradlint.lsp.documents import Override, View, encoded, examine, name, override, tried
 from gradlint.rule import rules
 from gradlint.source.parse import split_lines
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked
-LOOK = 0.15  # seconds that who looks at a place waits for the check of what was changed
+LOOK = 0.1  # seconds that who looks at a place waits for the check of what was changed
 STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
 
 
@@ -46,6 +47,7 @@ class Server(LanguageServer):
         self.names: dict[str, str] = {}  # the paths of the open documents, by their URI
         self.views: dict[str, View] = {}
         self.pending: dict[str, asyncio.Task[None]] = {}
+        self.trials: dict[str, tuple[View, asyncio.Future[View]]] = {}  # of the fixes of a view, by its URI
         self.sent: dict[str, Sequence[types.Diagnostic]] = {}
         self.outweigh: Override = override({})
         self.thread_of_checks = _thread()
@@ -76,6 +78,7 @@ class Server(LanguageServer):
         """A document is gone, and with it what was found in it and through it."""
         if self.names.pop(uri, None) is not None:
             self.views.pop(uri, None)
+            self.trials.pop(uri, None)
             if task := self.pending.pop(uri, None):
                 task.cancel()
             self.publish(uri)
@@ -124,10 +127,29 @@ class Server(LanguageServer):
         content = encoded(self.workspace.get_text_document(uri).source)
         return self._joined(uri, [view for view in self._seen(uri) if self._content(view, uri) == content])
 
-    async def looked_at(self, uri: str) -> View | None:
-        """What is settled of a document; TimeoutError where that takes too long for one that was checked before."""
+    async def proved(self, uri: str, asked: types.Range) -> View | None:
+        """What is settled of a document; where a fix is asked for that can spoil the program, those were tried."""
+        while (view := await self.settled(uri)) is not None:
+            untried = [each for each in self._about(uri) if each in self.views and self.views[each].refused is None]
+            if not untried or not any(map(is_doubtful, self.menu(uri, view).at(asked))):
+                break
+            await self._try(untried[0], self.views[untried[0]])
+        return view
+
+    async def _try(self, uri: str, view: View) -> None:
+        """Try the fixes of a view, once, whoever asks meanwhile."""
+        if uri not in self.trials or self.trials[uri][0] is not view:
+            job = asyncio.get_running_loop().run_in_executor(self.thread_of_checks, tried, view)
+            self.trials[uri] = view, job
+        done = await asyncio.shield(self.trials[uri][1])
+        if self.views.get(uri) is view:
+            self.views[uri] = done
+            del self.trials[uri]
+
+    async def soon(self, uri: str, view: Awaitable[View | None]) -> View | None:
+        """The view; TimeoutError where it takes too long for one of a document that was checked before."""
         async with asyncio.timeout(LOOK if uri in self.views else None):
-            return await self.settled(uri)
+            return await view
 
     def remembered(self, uri: str) -> View | None:
         """What was found in the document when it was last checked, whatever text it has now."""
@@ -149,8 +171,11 @@ class Server(LanguageServer):
         return view.checked.texts.content(self.names[uri])
 
     def _joined(self, uri: str, views: Sequence[View]) -> View | None:
+        if not views:
+            return None
         findings = dict.fromkeys(finding for view in views for finding in view.findings)
-        return replace(views[0], version=self._version(uri), findings=tuple(findings)) if views else None
+        refused = frozenset(finding for view in views for finding in view.refused or ())
+        return replace(views[0], version=self._version(uri), findings=tuple(findings), refused=refused)
 
     def _about(self, uri: str) -> Sequence[str]:
         """The documents whose checks say something of the document `uri`: itself before the others."""
@@ -301,7 +326,7 @@ async def _hover(server: Server, params: types.HoverParams) -> types.Hover | Non
     """The page of the rule of what was found at a place."""
     uri = params.text_document.uri
     try:
-        view = await server.looked_at(uri)
+        view = await server.soon(uri, server.settled(uri))
     except TimeoutError:
         view = server.remembered(uri)
     if view is None:
@@ -319,30 +344,40 @@ async def _code_actions(server: Server, params: types.CodeActionParams) -> list[
     uri, asked, only = params.text_document.uri, params.range, params.context.only
     is_a_look = server.makes_edits_later and (only is None or not wants(only, FIX_ALL))
     try:
-        view = await (server.looked_at(uri) if is_a_look else server.settled(uri))
+        proved = server.proved(uri, asked) if wants(only, QUICK_FIX.value) else server.settled(uri)
+        view = await (server.soon(uri, proved) if is_a_look else proved)
     except TimeoutError:
         view = server.remembered(uri)
         return list(_promised(server, view, uri, asked)) if view is not None and wants(only, QUICK_FIX.value) else []
-    return list(server.menu(uri, view).actions(asked, only)) if view is not None else []
+    if view is None:
+        return []
+    menu = server.menu(uri, view)
+    return list(menu.actions(menu.at(asked), only))
 
 
 def _promised(server: Server, view: View, uri: str, asked: types.Range) -> Iterator[types.CodeAction]:
     """The actions for what was last found at a place of a document, whose edits are made when one is chosen."""
-    still = server.still(uri, view)
-    for action in server.menu(uri, view).actions(None, [QUICK_FIX.value]):
-        for diagnostic in action.diagnostics or ():
-            place = still(diagnostic.range)
-            if place is not None and meet(place, asked):
-                diagnostic.range, action.edit, action.data = place, None, uri
+    still, menu = server.still(uri, view), server.menu(uri, view)
+    for finding in menu.findings:
+        place = still(menu.client.range(finding.at))
+        if place is not None and meet(place, asked):
+            for action in menu.actions([finding], [QUICK_FIX.value]):
+                for diagnostic in action.diagnostics or ():
+                    diagnostic.range = place
+                action.edit, action.data = None, uri
                 yield action
 
 
 async def _resolved(server: Server, action: types.CodeAction) -> types.CodeAction:
     """An action with its edit; without one where what it was promised for is not found any more."""
     uri = action.data
-    if not isinstance(uri, str) or (view := await server.settled(uri)) is None:
+    if not isinstance(uri, str) or not action.diagnostics:
+        return action
+    place = action.diagnostics[0].range
+    view = await server.proved(uri, place)
+    if view is None:
         return action
     menu = server.menu(uri, view)
-    places = [diagnostic.range for diagnostic in action.diagnostics or ()]
-    offered = (each for place in places for each in menu.actions(place, [QUICK_FIX.value]))
-    return next((each for each in offered if each.title == action.title), action)
+    return next(
+        (each for each in menu.actions(menu.at(place), [QUICK_FIX.value]) if each.title == action.title), action
+    )

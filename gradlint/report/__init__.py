@@ -8,6 +8,7 @@ import pathlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from types import ModuleType
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Span
@@ -42,5 +43,14 @@ def formats() -> tuple[str, ...]:
 
 def render(name: str, outcome: Outcome) -> str:
     """The report in the format `name`, with an end of line."""
-    text: str = importlib.import_module(f"{__name__}.{name}").render(outcome)
+    text: str = _format(name).render(outcome)
     return text
+
+
+def shows_fixes(name: str) -> bool:
+    """Whether the format `name` tells how to mend what it reports: a format without `SHOWS_FIXES` does not."""
+    return getattr(_format(name), "SHOWS_FIXES", False)
+
+
+def _format(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")

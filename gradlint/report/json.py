@@ -7,6 +7,8 @@ import json
 from gradlint.report import Outcome
 from gradlint.report._object import as_object
 
+SHOWS_FIXES = True
+
 
 def render(outcome: Outcome) -> str:
     """The findings as a JSON list."""

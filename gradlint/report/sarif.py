@@ -16,6 +16,7 @@ from gradlint.report import Outcome
 from gradlint.report._place import in_cell
 from gradlint.rule import Rule, rules
 
+SHOWS_FIXES = True
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LINK = re.compile(r"\[(?=[^\]]*\]\()")
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
