@@ -129,6 +129,26 @@ def test_a_fix_is_taken_back_that_lets_later_rounds_into_a_freed_graph(run: Run,
     assert file.read_text(encoding="utf-8") == kept
 
 
+def test_a_fix_is_taken_back_that_another_one_undoes(run: Run, file: pathlib.Path) -> None:
+    """Without the `detach()` a graph is kept from round to round, and what mends that writes it again."""
+    kept = BROKEN[: BROKEN.index("for valid")] + (
+        "head = torch.nn.Linear(3, 1)\n"
+        "optimizer.add_param_group({'params': list(head.parameters())})\n"
+        "rows, seen = torch.randn(5, 4), {}\n"
+        "for index in torch.randint(0, 5, (12,)):\n"
+        "    if index.item() not in seen:\n"
+        "        features = model(rows[index]).exp()\n"
+        "        seen[index.item()] = features.detach()\n"
+        "    loss = head(seen[index.item()]).square().mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    file.write_text(kept, encoding="utf-8")
+    assert run("check", "--fix", "--unsafe-fixes", ".").code == 1
+    assert file.read_text(encoding="utf-8") == kept
+
+
 def test_a_fix_is_taken_back_that_leaves_a_loss_without_a_gradient(run: Run, file: pathlib.Path) -> None:
     """Whether `values` is a list that `torch.stack` takes, its callers know."""
     kept = BROKEN[: BROKEN.index("for valid")] + (

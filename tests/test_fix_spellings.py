@@ -416,6 +416,21 @@ PROGRAMS["GL404 without an update"] = """\
 +    scaler.step(optimizer)
 +    scaler.update()
 """
+PROGRAMS["GL404 updated by its caller"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ def step(first, second):
+     scaler.step(first)
+-    second.step()
++    scaler.step(second)
+
+ other = torch.optim.Adam(model[2].parameters())
+ for x, y in data:
+     optimizer.zero_grad()
+     other.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
+     step(optimizer, other)
+     scaler.update()
+"""
 PROGRAMS["GL405 two steps"] = """\
  other = torch.optim.Adam(model[2].parameters())
  scaler = torch.amp.GradScaler("cpu")
@@ -510,6 +525,17 @@ PROGRAMS["GL102 several in one expression"] = """\
  for x, y in data:
      out = model(x)
      loss = torch.tensor(out.sum().item() + out.mean().item())
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL102 several in a dict"] = """\
+ def terms(out, y):
+-    return {"fit": float(F.cross_entropy(out, y)), "size": float(out.square().mean())}
++    return {"fit": F.cross_entropy(out, y), "size": out.square().mean()}
+
+ for x, y in data:
+     loss = sum(torch.as_tensor(term) for term in terms(model(x), y).values())
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
@@ -1241,6 +1267,17 @@ PROGRAMS["GL304 trained by a helper"] = """\
          model.eval()
          with torch.no_grad():
              print(model(x).mean())
+"""
+PROGRAMS["GL701 computed in a function that is handed over"] = """\
+ def chosen(value, bound, curve):
+     return torch.where(value > bound, curve(value), value)
+
+ for x, y in data:
+     out = model(x)
+     loss = chosen(out * (out > 0), 0.0, lambda value: value.log()).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
 """
 
 

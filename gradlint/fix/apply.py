@@ -106,6 +106,12 @@ def repair(task: Task, before: Checked | None = None) -> Repaired:
         if made is not None and made.applied:
             rounds += 1
             originals = {**made.originals, **originals}
+            if (begun := _begun(done, made.contents, originals)) is not None:
+                checked, contents, circle = done[begun]
+                useless |= circle.applied.keys()
+                del done[begun:]
+                settled = min(settled, begun)
+                continue
             after = task.check(made.contents, checked)
             if left := made.left(after):
                 useless |= left
@@ -123,9 +129,19 @@ def repair(task: Task, before: Checked | None = None) -> Repaired:
         else:
             break
     applied = sum((each.applied for *_, each in done), collections.Counter[Key]())
-    changed = {path: content for path, content in contents.items() if content != task.given.get(path)}
+    changed = _changed(contents, task.given)
     codes = frozenset(code for _, code, *_ in applied)
     return Repaired(checked, changed, originals, applied.total(), codes, frozenset(useless | suspects))
+
+
+def _begun(done: Sequence[tuple[Checked, _Contents, _Round]], contents: _Contents, originals: _Contents) -> int | None:
+    """The round that began with these contents: what it and those after it have mended undoes itself."""
+    changed = _changed(contents, originals)
+    return next((at for at, (_, before, _) in enumerate(done) if _changed(before, originals) == changed), None)
+
+
+def _changed(contents: Mapping[pathlib.Path, bytes], originals: Mapping[pathlib.Path, bytes]) -> _Contents:
+    return {path: content for path, content in contents.items() if content != originals.get(path)}
 
 
 def _spoilt(done: Sequence[tuple[Checked, _Contents, _Round]], now: Checked) -> tuple[int, set[Key]] | None:

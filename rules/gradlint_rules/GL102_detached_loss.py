@@ -76,22 +76,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Severity
+from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut, Tape
 from gradlint_rules.starved import Starved, Why, starved
-from gradlint_rules.uncut import mend_cut, unsafe
+from gradlint_rules.uncut import mend_cut, uncut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-SPOILT_BY = frozenset(["GL507"])  # what was cut is part of the graphs of several rounds
+SPOILT_BY = frozenset(["GL507", "GL508"])  # what was cut is part of the graphs of several rounds
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The first detaching or copying on the way to every loss that has no other route."""
     for found in starved(paths, Why.COPIED):
-        yield Report(found.at, _message(found), _help(found), found.related)
+        hints = {"others": " ".join(_written(other) for other in _copied(found))}
+        yield Report(found.at, _message(found), _help(found), found.related, hints=hints)
+
+
+def _copied(found: Starved) -> Iterator[Span]:
+    """Where the other routes into the loss are detached or copied in the same file."""
+    cuts = (other for other in found.others if other.cut in (Cut.DETACH, Cut.COPY))
+    return (other.at for other in cuts if other.at.path == found.at.path and other.at != found.at)
+
+
+def _written(place: Span) -> str:
+    return f"{place.line}:{place.column}:{place.end_line}:{place.end_column}:{place.cell}"
 
 
 def _message(found: Starved) -> str:
@@ -110,5 +121,8 @@ def _help(found: Starved) -> str:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Takes the detaching or copying away; a list of terms is stacked."""
-    return unsafe("Keep the graph", mend_cut(finding, source))
+    """Takes the detaching or copying away, on every route; a list of terms is stacked."""
+    others = finding.hints.get("others", "").split()
+    places = (Span(finding.at.path, *map(int, other.split(":"))) for other in others)
+    routes = (edit for place in places for edit in uncut(source.expression(place), source))
+    return unsafe("Keep the graph", (*mend_cut(finding, source), *routes))

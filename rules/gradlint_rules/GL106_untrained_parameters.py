@@ -100,7 +100,7 @@ from gradlint_rules.words import calls, listed, maker, places, to_sink
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
-SPOILT_BY = frozenset(["GL507"])  # what was cut is part of the graphs of several rounds
+SPOILT_BY = frozenset(["GL507", "GL508"])  # what was cut is part of the graphs of several rounds
 _HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
 
 

@@ -56,7 +56,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import OptimizerStep, Tape
+from gradlint.tape import OptimizerStep, ScalerUpdate, Tape
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import stepped_by_scaler
 from gradlint_rules.uncut import safe
@@ -86,7 +86,14 @@ def _report(meeting: Meeting) -> Report:
     message = f"{backward(sink)} scales the gradients, and `{step.text}` {effect}"
     advice = f"Step by `{scaler}.step(optimizer)`, then call `{scaler}.update()`."
     related = places(step.at, *calls(step.stack, sink.stack), Related(sink.at, "the gradients are scaled here"))
-    return Report(step.at, message, advice, related, None if meeting.scaled else Severity.WARNING)
+    severity = None if meeting.scaled else Severity.WARNING
+    return Report(step.at, message, advice, related, severity, hints={"updated": "yes"} if _is_updated(meeting) else {})
+
+
+def _is_updated(meeting: Meeting) -> bool:
+    """Whether the scaler is updated behind the step, wherever that stands."""
+    behind = (event for event in meeting.tape.events if event.order > meeting.event.order)
+    return any(isinstance(event, ScalerUpdate) and event.scaler is meeting.gradients.scaler for event in behind)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -37,6 +37,8 @@ def harmless_elsewhere(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("no choice")
     condition, is_first = _condition(choice, finding, source)
     operation = _undefined(choice, finding, source)
+    if _function(operation, source) is not _function(choice, source):
+        raise NoFixError("the names of the condition are not those of where it is computed")
     if isinstance(operation, ast.BinOp):
         argument = operation.right if isinstance(operation.op, ast.Div) else operation.left
         harmless = "1.0"
@@ -52,6 +54,12 @@ def harmless_elsewhere(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     where, imports = source.reference("torch.where")
     chosen = [source.text(argument), harmless] if is_first else [harmless, source.text(argument)]
     return (source.replace(argument, f"{where}({condition}, {', '.join(chosen)})"), *imports)
+
+
+def _function(node: ast.AST, source: FixSource) -> ast.AST:
+    """The function or lambda around a node, else the file."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return next((outer for outer in source.around(node) if isinstance(outer, functions)), source.tree)
 
 
 def _condition(choice: ast.Call, finding: Finding, source: FixSource) -> tuple[str, bool]:

@@ -67,7 +67,8 @@ def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("the step does something else, too")
     scaler = scaler_around(statement, source)
     edits = [source.replace(call, f"{scaler}.step({receiver(call, source)})")]
-    if not any(receiver(update, source) == scaler for update in calls_of(source.scope(statement), "update")):
+    updates = calls_of(source.scope(statement), "update")
+    if "updated" not in finding.hints and not any(receiver(update, source) == scaler for update in updates):
         edits.append(source.after(statement, f"{scaler}.update()"))
     return tuple(edits)
 
