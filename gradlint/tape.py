@@ -424,7 +424,7 @@ class Kept(Event):
     """A value with gradient was put where it outlives the iteration."""
 
     value: Value
-    how: str  # "append", "window" (what a bounded deque has not yet forgotten), "sum", "state"
+    how: str  # "append", "window" (what a bounded deque has not yet forgotten), "sum", "total" (`sum(steps)`), "state"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

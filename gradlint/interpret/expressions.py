@@ -55,7 +55,8 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 SPECIAL = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__", "//": "__floordiv__",
-    "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__",
+    "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__", "^": "__xor__", "<<": "__lshift__",
+    ">>": "__rshift__",
 }  # fmt: skip
 _WIDTH = re.compile(r"[0-9]{4}|\*")
 _CONVERSIONS: dict[str, Callable[[object], object]] = {"": lambda value: value, "s": str, "r": repr, "a": ascii}
@@ -158,11 +159,13 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
             return _with_none(m, left if left.value is None else right, node, frame)
         made = _constants(op, left.value, right.value, m, node, frame)
         return ahead.computed(m, op, left, right, made) if isinstance(made, Const) and m.loops else made
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
-        return arithmetic(m, op, left, right, node, frame)
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return arithmetic(m, op, left, right, node, frame)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return m.unknown(frame.text(node))
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return _sequences(m, op, left, right, node, frame)
     if isinstance(left, Mapping) and isinstance(right, Mapping) and op == "|":
@@ -275,16 +278,16 @@ def _is_scalar(value: Abstract) -> bool:
 
 
 def _overloaded(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract | None:
-    """`__add__` and its like of a class of the program."""
-    at = Call(op, [right], {}, node, frame)
+    """`__add__` and its like of a class of the program, `__radd__` where the left side knows nothing of the right."""
     name = SPECIAL.get(op)
-    if isinstance(left, Instance) and name:
-        method = m.attribute(left, name, at)
-        return m.call(method, at) if not isinstance(method, Unknown) else m.unknown(frame.text(node))
-    if isinstance(right, Instance) and name:
-        at = Call(op, [left], {}, node, frame)
-        method = m.attribute(right, f"__r{name[2:]}", at)
-        return m.call(method, at) if not isinstance(method, Unknown) else m.unknown(frame.text(node))
+    for owner, other, method_name in ((left, right, name), (right, left, f"__r{name[2:]}" if name else None)):
+        if not isinstance(owner, Instance) or method_name is None:
+            continue
+        if not isinstance(other, Tensor) or m.session.member_of(owner.cls, method_name):
+            at = Call(op, [other], {}, node, frame)
+            method = m.attribute(owner, method_name, at)
+            if not isinstance(method, Unknown):
+                return m.call(method, at)
     return None
 
 

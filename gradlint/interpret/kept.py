@@ -46,7 +46,16 @@ def _is_made_of(node: Value, lists: set[int]) -> bool:
     )
 
 
-def report_list(m: Machine, items: list[Abstract], sinks: list[Backward], at: Span) -> None:
+def report_sum(m: Machine, total: Abstract, items: list[Abstract], sinks: list[Backward], at: Span) -> None:
+    """Writes down a sum of what rounds of training give back: `sum(training_steps(loader))`."""
+    if not sinks or not isinstance(total, Tensor):
+        return
+    held = {id(value) for value in tape.graph(total.node)}
+    if all(isinstance(item, Tensor) and id(item.node) in held for item in items):
+        report_list(m, items, sinks, at, "total")
+
+
+def report_list(m: Machine, items: list[Abstract], sinks: list[Backward], at: Span, how: str = "append") -> None:
     """Writes down a list of what rounds of training give back, each with the graph that its own backward ran through.
 
     `losses = [train_step(batch) for batch in loader]`
@@ -61,7 +70,7 @@ def report_list(m: Machine, items: list[Abstract], sinks: list[Backward], at: Sp
         through.remove(own)
     if last is not None and len(items) > 1:
         with m.loop("for", 1):  # what comes after the list is no part of its rounds
-            m.emit(tape.Kept(at=at, value=last, how="append", text=last.text))
+            m.emit(tape.Kept(at=at, value=last, how=how, text=last.text))
 
 
 def _is_freed_twice(m: Machine, node: Value) -> bool:

@@ -174,10 +174,17 @@ def _message(found: Starved, is_skipped: bool) -> str:
 
 
 def _skipped_rounds(found: Starved) -> list[Decision]:
-    """The decisions in loops that began after the constant was made and were over at the sink."""
+    """The decisions in loops around neither the constant nor the sink, which began after it or in the sink's round."""
+    sink = found.arrival.sink
     loops = [event for event in found.arrival.tape.events if isinstance(event, Iteration)]
-    begun = {event.loop for event in loops if event.round == 0 and event.begins and event.order >= found.culprit.order}
-    over = begun - dict(found.arrival.sink.iteration).keys()
+    begun = {
+        event.loop
+        for event in loops
+        if event.round == 0
+        and event.begins
+        and (event.order >= found.culprit.order or event.iteration[: len(sink.iteration)] == sink.iteration)
+    }
+    over = begun - dict(sink.iteration).keys() - dict(found.culprit.iteration).keys()
     inside = (decision for decision in found.decisions if decision.loop in over)
     return [decision for decision in inside if not _is_settled(decision, found.arrival.tape)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret import kept
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Unknown
 from gradlint.library.python.lazies import listed
@@ -19,7 +20,11 @@ def sequence(m: Machine, call: Call, name: str) -> Abstract:
     kind = last(name).removeprefix("frozen")
     if not call.args:
         return Sequence(kind, [], at=place(call))
-    return listed(m, call.args[0], call, kind)
+    sinks = len(m.sinks)
+    made = listed(m, call.args[0], call, kind)
+    if len(m.sinks) > sinks:
+        kept.report_list(m, made.items, m.sinks[sinks:], place(call))
+    return made
 
 
 @function("collections.deque")

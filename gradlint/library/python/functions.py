@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret import kept
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Class, Const, Function, Mapping, Object, Sequence
 from gradlint.library.python.results import argument, functions, last, place, text
@@ -56,10 +57,15 @@ def reduce(m: Machine, call: Call) -> Abstract:
     """`reduce(f, items, start)`."""
     if len(call.args) < 2:
         return m.unknown(text(call))
-    total = call.get(2, "initial")
-    for item in m.items(call.args[1], call):
+    total, sinks = call.get(2, "initial"), len(m.sinks)
+    items = m.items(call.args[1], call)
+    through = m.sinks[sinks:]
+    for item in items:
         total = item if total is None else m.invoke(call.args[0], [total, item], call)
-    return total or m.unknown(text(call))
+    if total is None:
+        return m.unknown(text(call))
+    kept.report_sum(m, total, items, through, place(call))
+    return total
 
 
 def unchanged(m: Machine, call: Call) -> Abstract:

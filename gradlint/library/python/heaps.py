@@ -1,4 +1,4 @@
-"""The module heapq: lists of which the least item comes first."""
+"""The modules heapq and bisect: lists that are kept in order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 
-@function("heapq.heappush", "heapq.heappush_max")
+@function("heapq.heappush", "heapq.heappush_max", "bisect.insort", "bisect.insort_left", "bisect.insort_right")
 def push(m: Machine, call: Call) -> Abstract:
-    """`heappush(heap, item)`."""
+    """`heappush(heap, item)`, `insort(items, item)`."""
     return _done(m, "append", call, call.args[1:2])
 
 

@@ -72,7 +72,7 @@ def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Seque
     items = m.items(value, call)
     if isinstance(value, Sequence) and more:
         items = items[: len(value.items)]
-    return Sequence(kind, items, more, rest, at=place(call), window=is_window(value))
+    return Sequence(kind, items, more and bool(items), rest, at=place(call), window=is_window(value))
 
 
 def following(m: Machine, sequence: Sequence, position: int) -> Abstract | None:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, shapes, tensors
+from gradlint.interpret import conditions, kept, shapes, tensors
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     Abstract,
@@ -140,9 +140,11 @@ def sum_(m: Machine, call: Call) -> Abstract:
     """`sum(iterable, start=0)`: `start + first + second + …`. Of nothing, the constant that it starts with."""
     from gradlint.interpret.expressions import binary
 
-    total = call.get(1, "start") or constant(call, 0)
-    for item in m.items(call.args[0], call) if call.args else []:
+    total, sinks = call.get(1, "start") or constant(call, 0), len(m.sinks)
+    items = m.items(call.args[0], call) if call.args else []
+    for item in items:
         total = binary(m, "+", total, item, call.node, call.frame)
+    kept.report_sum(m, total, items, m.sinks[sinks:], place(call))
     return total
 
 
