@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field, replace
 from pathlib import Path
 
-from gradlint import parallel
+from gradlint import memo, parallel
 from gradlint.cache import Cache, Record, Result, content_of, digest, digest_of_text
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
@@ -154,6 +154,7 @@ def _analyze_files(paths: parallel.Batch, given: _Given) -> dict[Path, Record]:
     try:
         return _Analyzer(given).analyze(paths)
     finally:
+        memo.forget()
         gc.set_threshold(*before)
 
 

@@ -6,10 +6,10 @@ rounds; so a list that they alone fill is not known to be empty.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gradlint import memo
 from gradlint.interpret.values import Sequence, Test
 from gradlint.ir import nodes as ir
 
@@ -40,7 +40,7 @@ def _is_about_round(m: Machine, node: ir.If) -> bool:
     return isinstance(loop, ir.For) and not _of_round(loop).isdisjoint(_names([node.test]))
 
 
-@functools.lru_cache(maxsize=1024)
+@memo.of_programs
 def _of_round(loop: ir.For) -> frozenset[str]:
     """The names that a loop binds to its items, and to what is made of them: `kind = layer["type"]`."""
     found, known = _names([loop.target]), -1
@@ -59,7 +59,7 @@ def _names(nodes: Iterable[ir.Node]) -> frozenset[str]:
     return frozenset(node.id for node in ir.within(nodes) if isinstance(node, ir.Name))
 
 
-@functools.lru_cache(maxsize=1024)
+@memo.of_programs
 def _filled(node: ir.If, side: bool) -> tuple[str, ...]:
     """The names of the lists that one side of a branch puts something into."""
     calls = (found for found in ir.within(node.then if side else node.otherwise) if isinstance(found, ir.Call))

@@ -6,10 +6,10 @@ it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the bo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from gradlint import memo
 from gradlint.interpret import ahead, conditions, estimates, shapes, tensors
 from gradlint.interpret.calls import run_generator
 from gradlint.interpret.machine import ITERATE, Visit, handles
@@ -224,7 +224,7 @@ def _picks(m: Machine) -> bool:
     return isinstance(node, ir.For) and m.session.rounds(node) < m.session.batches and _subscripts(node)
 
 
-@functools.lru_cache(maxsize=1 << 12)
+@memo.of_programs
 def _subscripts(loop: ir.For) -> bool:
     """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number."""
     within = list(ir.within(loop.body))

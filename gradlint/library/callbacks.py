@@ -8,11 +8,11 @@ getattr(optimizer, name)()
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gradlint import memo
 from gradlint.interpret.registry import hears
 from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Function, Instance, Object, Symbol, Unknown
 from gradlint.ir import nodes as ir
@@ -91,7 +91,7 @@ def _member(receiver: Instance, name: str) -> Function | None:
     return next((member for member in members if isinstance(member, Function)), None)
 
 
-@functools.lru_cache(maxsize=1024)
+@memo.of_programs
 def _attributes(function: ir.Function) -> frozenset[str]:
     """The names behind a dot that stand in a function."""
     return frozenset(node.attr for node in ast.walk(function.source) if isinstance(node, ast.Attribute))

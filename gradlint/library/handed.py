@@ -10,10 +10,10 @@ is left open each time that such code is called: the closure keeps what it can r
 from __future__ import annotations
 
 import ast
-import functools
 from collections import deque
 from typing import TYPE_CHECKING
 
+from gradlint import memo
 from gradlint.interpret.registry import hears
 from gradlint.interpret.values import (
     Abstract,
@@ -117,7 +117,7 @@ def _reached(function: Function) -> list[Abstract]:
     return found
 
 
-@functools.lru_cache(maxsize=1024)
+@memo.of_programs
 def _names(function: ir.Function) -> tuple[str, ...]:
     """The names that stand in a function."""
     found = {node.id for node in ast.walk(function.source) if isinstance(node, ast.Name)}

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Callable, Iterable, Iterator
 
+from gradlint import memo
 from gradlint.dataclass import dataclass
 from gradlint.program.blocks import statements
 
@@ -70,7 +70,7 @@ class _Deeds:
     stepped: frozenset[str]
 
 
-@functools.lru_cache(maxsize=256)  # the methods of a class, each of which may be entered
+@memo.of_programs
 def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
     own = parameters[0].arg if parameters else ""
@@ -109,7 +109,7 @@ def relatives(name: str, tree: ast.Module) -> list[ast.ClassDef]:
     return [classes[other] for other in pending if other in classes]
 
 
-@functools.lru_cache(maxsize=16)
+@memo.of_programs
 def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
     return {node.name: node for node in statements(tree) if isinstance(node, ast.ClassDef)}
 

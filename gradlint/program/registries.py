@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
+
+from gradlint import memo
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-@lru_cache(maxsize=4096)
+@memo.of_programs
 def reaching(tree: ast.Module, name: str) -> frozenset[str]:
     """`name` and the functions and classes of its module that mention it."""
     found = {name}

@@ -7,14 +7,14 @@ none, would not be run by an import.
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
+from gradlint import memo
 from gradlint.program.blocks import statements
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-@lru_cache(maxsize=4096)
+@memo.of_programs
 def settings(tree: ast.Module) -> tuple[ast.stmt, ...]:
     """The statements `torch.set_…(…)` of a module that hold when it has been imported: nothing in it sets it again."""
     top = ast.Module([each for each in tree.body if not isinstance(each, _DEFINITIONS)], [])
