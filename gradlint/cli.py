@@ -11,7 +11,6 @@ import contextlib
 import gc
 import os
 import pathlib
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -277,6 +276,8 @@ def _is_proved(
     files: Sequence[pathlib.Path], repaired: Repaired, settings: Settings, options: Mapping[str, Any]
 ) -> bool:
     """Whether the scripts that run what was mended do so cleanly, in a copy; nothing is written here."""
+    import shlex
+
     from gradlint.fix.scripts import scripts_of
     from gradlint.fix.verify import compare, root_of
 

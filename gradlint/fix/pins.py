@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import functools
 import pathlib
 import re
@@ -98,7 +97,7 @@ def _wanted(project: pathlib.Path) -> Iterator[tuple[str, str]]:
     for path in dict.fromkeys([*named, *sorted(others)]):
         try:
             yield from _read(path, path.stat().st_mtime_ns)
-        except (OSError, ValueError, RecursionError, SyntaxError, configparser.Error):
+        except (OSError, ValueError, RecursionError, SyntaxError):
             continue  # a file that cannot be read says nothing
 
 
@@ -129,8 +128,13 @@ def _pyproject(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _setup_cfg(text: str) -> Iterator[tuple[str, str]]:
+    import configparser  # few projects have such a file
+
     told = configparser.ConfigParser(interpolation=None, strict=False)
-    told.read_string(text)
+    try:
+        told.read_string(text)
+    except configparser.Error as error:
+        raise ValueError(error.message) from error
     yield "python", told.get("options", "python_requires", fallback="")
     yield from _parsed(told.get("options", "install_requires", fallback="").splitlines())
     if told.has_section("options.extras_require"):

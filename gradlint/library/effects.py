@@ -107,6 +107,7 @@ def _effect(name: str, group: Mapping[str, Any]) -> Effect:
     return Effect(name, **facts)
 
 
+@functools.cache
 def _read(file: str) -> dict[str, Any]:
     with (_DATA / file).open("rb") as stream:
         return tomllib.load(stream)
