@@ -9,7 +9,7 @@ from bombs import programs
 from commandline import bounded
 
 from gradlint import analysis
-from gradlint.interpret import paths
+from gradlint.interpret import paths, session
 
 SECONDS = 300  # of CPU; they take some thirty together
 
@@ -80,3 +80,41 @@ def test_branches_that_do_not_speak_of_training_cost_no_more_than_enough(
     few, codes, gaps = checked(tmp_path)
     assert (few, codes, gaps) == (2, ["GL102"], ["paths"])
     assert all_of_them > few
+
+
+MADE_LATE = """\
+import torch
+from torch import nn
+
+def network(kind):
+    sizes = {'small': 8, 'large': 64}
+    if 'small' in kind:
+        return nn.Linear(4, 1)
+    for known in sizes:
+        if known in kind:
+            return nn.Sequential(nn.Linear(4, sizes[known]), nn.ReLU(), nn.Linear(sizes[known], 1))
+    raise ValueError(kind)
+
+class Trainer:
+    def __init__(self, kind):
+        self.net = network(kind)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.every = 6
+
+    def fit(self, loader):
+        for number, (x, y) in enumerate(loader):
+            loss = (self.net(x) - y).pow(2).mean() / self.every
+            loss.backward()
+            if (number + 1) % self.every == 0:
+                self.optimizer.step()
+"""
+
+
+def test_a_method_is_entered_again_where_its_object_was_made_only_before_the_restart(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(MADE_LATE)
+    assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]
+    monkeypatch.setattr(session, "MOST_UNTRAINED", 50)
+    assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]

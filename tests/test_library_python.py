@@ -141,6 +141,29 @@ def test_builtins_of_known_values_give_what_python_gives(expression: str, value:
 
 
 @pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("isinstance(Recorded(), gymnasium.Env), issubclass(Recorded, gymnasium.core.Env)", (True, True)),
+        ("isinstance(Recorded(), gymnasium.vector.VectorEnv), issubclass(Recorded, gymnasium.Space)", (..., ...)),
+        ("isinstance(Recorded(), pandas.DataFrame), issubclass(Recorded, pandas.DataFrame)", (False, False)),
+        ("isinstance(pandas.DataFrame(), pandas.core.generic.NDFrame)", ...),
+        ("isinstance(Net(), torch.nn.Linear), issubclass(Net, torch.nn.Linear)", (False, False)),
+    ],
+)
+def test_a_class_of_a_library_may_inherit_from_another_of_the_same_library(expression: str, value: object) -> None:
+    program = f"""
+        import gymnasium, pandas, torch
+        class Recorded(gymnasium.Wrapper):
+            def __init__(self):
+                pass
+        class Net(torch.nn.Module):
+            pass
+        result = {expression}
+    """
+    assert result(program) == value
+
+
+@pytest.mark.parametrize(
     ("imports", "expression", "value"),
     [
         ("math", "math.sqrt(9) + math.floor(2.5)", 5.0),

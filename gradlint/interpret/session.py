@@ -342,6 +342,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             return list(_paths(program, path, entry, session))
         except Restart:
             program.forget(known)
+            session.makes = False  # the paths are run anew, those first that may not come to it
 
 
 def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:

@@ -197,7 +197,13 @@ def _instance_is(value: Instance, name: str, kind: type | None) -> bool | None:
         return True
     if value.cls.has_unknown_base or name.startswith(("collections.abc.", "typing.")):
         return None
-    return False
+    return None if any(_is_open(base, name) for base in value.cls.libraries()) else False
+
+
+def _is_open(base: str, name: str) -> bool:
+    """Whether a library's class may inherit from another of the same library, where that is not torch."""
+    package = base.partition(".")[0]
+    return package == name.partition(".")[0] and package not in _HOMES and package != "torch"
 
 
 def _object_is(value: Object, name: str, kind: type | None) -> bool | None:
@@ -205,7 +211,7 @@ def _object_is(value: Object, name: str, kind: type | None) -> bool | None:
         return True
     if registry.is_a(name, value.cls) or name.startswith(("collections.abc.", "typing.")):
         return None
-    return False
+    return None if _is_open(value.cls, name) else False
 
 
 def _unknown_is(value: Unknown, name: str, kind: type | None) -> bool | None:
@@ -243,7 +249,11 @@ def is_subclass(derived: Abstract, base: Abstract) -> bool | None:
             return True
         if isinstance(base, Lib) and base.name == "builtins.object":
             return True
-        return None if derived.has_unknown_base else False
+        if derived.has_unknown_base or (
+            isinstance(base, Lib) and any(_is_open(name, base.name) for name in derived.libraries())
+        ):
+            return None
+        return False
     if isinstance(derived, Lib) and isinstance(base, Lib):
         return registry.is_a(derived.name, base.name) or None
     return None

@@ -1,0 +1,11 @@
+"""Environments of Gym and Gymnasium: what wraps one is one."""
+
+from __future__ import annotations
+
+from gradlint.interpret.registry import alias, parent
+
+for _package in ("gym", "gymnasium"):
+    alias(f"{_package}.core", _package)
+    for _name in ("ObservationWrapper", "ActionWrapper", "RewardWrapper"):
+        parent(f"{_package}.{_name}", f"{_package}.Wrapper")
+    parent(f"{_package}.Wrapper", f"{_package}.Env")
