@@ -751,6 +751,8 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
             # Taking a part is no operation: grad mode has no say in it, and it has been there as long as the whole.
             part = tensors.value(m, "part", Kind.OPERATION, [whole], node, frame, assumed=whole.assumed)
             part.requires_grad, part.iteration = whole.requires_grad, whole.iteration
+            part.inference, part.inference_at = whole.inference, whole.inference_at
+            part.cut_at, part.cut_stack = whole.cut_at, whole.cut_stack
             part.storage = Storage()
             m.nodes[symbol] = part
     return result

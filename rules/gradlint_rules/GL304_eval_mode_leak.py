@@ -53,6 +53,7 @@ for epoch in range(3):
 ## What it does not report
 - Models that are trained in eval mode on purpose, with no evaluation in between: frozen batch normalisation.
 - Teachers and other networks that nothing trains.
+- Gradients that nobody takes a step with, of a model that is made in view: those by which its channels are ranked.
 - Models in which nothing differs between the modes: no dropout, no batch normalisation.
 
 ## Limits
@@ -67,7 +68,21 @@ from collections.abc import Set as AbstractSet
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Backward, Module, ModuleCall, Tape, TrainMode
+from gradlint.tape import (
+    Backward,
+    Event,
+    Fact,
+    InPlace,
+    Kind,
+    Module,
+    ModuleCall,
+    OptimizerMade,
+    OptimizerStep,
+    Tape,
+    TrainMode,
+    Value,
+    leaves,
+)
 from gradlint_rules.accounts import accounts
 from gradlint_rules.evaluated import mode_of
 from gradlint_rules.held import reached
@@ -84,9 +99,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
     told: set[Span] = set()
     unused = _unused(paths)
+    updates = any(map(_updates, (event for tape in paths for event in tape.events)))
     for tape in paths:
         for mode, sink in _leaks(tape, unused):
-            if mode.at not in told:
+            if mode.at not in told and (updates or not _is_in_view(sink)):
                 told.add(mode.at)
                 yield _report(mode, sink)
 
@@ -95,6 +111,23 @@ def _report(mode: TrainMode, sink: Backward) -> Report:
     message = f"`{mode.text}` leaves the model in eval mode, and {backward(sink)} of the next step trains it so"
     related = places(mode.at, *calls(mode.stack, sink.stack), Related(sink.at, "the next training step"))
     return Report(mode.at, message, _HELP, related)
+
+
+def _updates(event: Event) -> bool:
+    """Whether something updates parameters, or is there for it: what has their gradients is not the loss alone."""
+    match event:
+        case OptimizerStep() | OptimizerMade():
+            return True
+        case InPlace(before=Value(parameter=own, inputs=inputs)):
+            return own is not None or any(value.parameter is not None for value in inputs[:1])
+        case Fact(what="data-set"):
+            return True
+    return False
+
+
+def _is_in_view(sink: Backward) -> bool:
+    """Whether all that a backward gives a gradient was made by code in view."""
+    return all(leaf.kind is Kind.PARAMETER and not leaf.assumed for leaf in leaves(sink.value))
 
 
 def _unused(paths: Sequence[Tape]) -> set[int]:
