@@ -259,13 +259,18 @@ def explore(
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
         is_new = len(shown) > known[0] or (len(followed) > known[1] and not combines)
         quiet = 0 if is_new else quiet + 1
-        for site, _ in oracle.taken:
-            if len(visited[site].sides) < 2:
-                turned = _turned(oracle, site)
-                visited[site].turned = visited[site].turned or turned
-                pending.add(turned, turns=site)
+        open_ = [site for site, _ in oracle.taken if len(visited[site].sides) < 2]
+        for site in open_:
+            turned = _turned(oracle, site)
+            visited[site].turned = visited[site].turned or turned
+            pending.add(turned, turns=site, saves=site is open_[-1] and is_lost(made))
     if pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
+
+
+def is_lost(made: tape.Tape) -> bool:
+    """Whether an exception has ended a path."""
+    return any(isinstance(event, tape.End) and event.raised == "exception" for event in made.events[-1:])
 
 
 def _shown(made: tape.Tape) -> Iterator[object]:
@@ -289,11 +294,15 @@ class _Pending:
         self._tried: set[Plan] = set()
         self._combined: set[frozenset[Site]] = set()
 
-    def add(self, plan: Plan, *, turns: Site | None = None) -> None:
-        """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken."""
+    def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False) -> None:
+        """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken.
+
+        One that `saves` a path from the exception that has ended it comes first.
+        """
         of_training = turns is None or self.visited[turns].of_training
         combines = turns is None and bool(plan)
-        heapq.heappush(self._queue, (combines, not of_training, next(self._number), plan, turns))
+        number = next(self._number)
+        heapq.heappush(self._queue, (combines, not (of_training or saves), -number if saves else number, plan, turns))
 
     def next(self, *, quiet: bool) -> tuple[Plan, bool] | None:
         """The plan to run next, and whether it combines others; None where nothing is left that is worth it."""

@@ -47,6 +47,7 @@ LARGEST = 4  # a step that runs less often than this is taken to run every few r
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
+MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
 MOST_UNTRAINED = 5_000  # of them, while no path has come to a part of a training step
 _TRAINING = (
     tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
@@ -361,11 +362,12 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         if source is not None:
             session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
 
-    trains = False
+    trains, lost = False, 0
     for made in paths.explore(run, lambda: session.steps, cut_short):
         yield made
         trains = trains or any(isinstance(event, _TRAINING) for event in made.events)
-        if session.steps > (MOST_STEPS if trains else MOST_UNTRAINED):
+        lost = lost + 1 if paths.is_lost(made) else MOST_LOST
+        if session.steps > (MOST_STEPS if trains or lost < MOST_LOST else MOST_UNTRAINED):
             cut_short()
             return
 
