@@ -174,7 +174,7 @@ def _message(found: Starved, is_skipped: bool) -> str:
 
 
 def _skipped_rounds(found: Starved) -> list[Decision]:
-    """The decisions in loops around neither the constant nor the sink, which began after it or in the sink's round."""
+    """The decisions in loops that were over at the sink: around the constant, or begun after it or in the sink's round."""
     sink = found.arrival.sink
     loops = [event for event in found.arrival.tape.events if isinstance(event, Iteration)]
     begun = {
@@ -184,7 +184,7 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
         and event.begins
         and (event.order >= found.culprit.order or event.iteration[: len(sink.iteration)] == sink.iteration)
     }
-    over = begun - dict(sink.iteration).keys() - dict(found.culprit.iteration).keys()
+    over = (begun | dict(found.culprit.iteration).keys()) - dict(sink.iteration).keys()
     inside = (decision for decision in found.decisions if decision.loop in over)
     return [decision for decision in inside if not _is_settled(decision, found.arrival.tape)]
 
