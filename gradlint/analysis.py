@@ -25,6 +25,7 @@ from gradlint.source.parse import SyntaxFault
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
 GARBAGE = 50_000  # objects between two collections: most of what a path makes dies with it
+MANY = 60  # files read for one batch, whose trees are not left to the next collection: some 100 MiB
 Progress = Callable[[int, int], None]
 
 
@@ -151,11 +152,17 @@ def _analyze_files(paths: parallel.Batch, given: _Given) -> dict[Path, Record]:
     _widen_stack()
     before = gc.get_threshold()
     gc.set_threshold(GARBAGE, *before[1:])
+    analyzer = _Analyzer(given)
     try:
-        return _Analyzer(given).analyze(paths)
+        records = analyzer.analyze(paths)
+        has_read = len(analyzer.parsed)
     finally:
+        del analyzer
         memo.forget()
         gc.set_threshold(*before)
+    if has_read > MANY:
+        gc.collect()
+    return records
 
 
 def _widen_stack() -> None:

@@ -144,11 +144,12 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
         return m.call(known, call)
     if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):
         tell("data call", m, function.symbol, call)
-        made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
-        _note_listing(m, made, call)
-        return made
-    function.data = False
-    return call_unknown(m, function.symbol, call)
+    elif _listed(call) != "names":  # the keys of a dict have no gradient
+        function.data = False
+        return call_unknown(m, function.symbol, call)
+    made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+    _note_listing(m, made, call)
+    return made
 
 
 def _is_made(m: Machine, symbol: Symbol) -> bool:
@@ -186,12 +187,18 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
 
 
 def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
-    """Takes down that something lists the entries of a dict, `x.items()`, or their names, `x.keys()`."""
+    """Takes down that something lists the entries of a dict, or their names."""
+    listed = _listed(call)
+    if listed is not None:
+        m.state.setdefault(listed, set()).add(result.symbol)
+
+
+def _listed(call: Call) -> str | None:
+    """What a method of something unknown lists: the "entries" of a dict, `x.items()`, or their "names", `x.keys()`."""
     function = call.node.function if isinstance(call.node, ir.Call) else None
-    if isinstance(function, ir.Attribute) and not call.values:
-        listed = {"items": "entries", "keys": "names"}.get(function.name)
-        if listed is not None:
-            m.state.setdefault(listed, set()).add(result.symbol)
+    if not isinstance(function, ir.Attribute) or call.values:
+        return None
+    return {"items": "entries", "keys": "names"}.get(function.name)
 
 
 def _module_of(own: tape.Value) -> tape.Module:

@@ -31,6 +31,7 @@ _FRESH |= {"rand", "randn"}
 _FRESH |= {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "Variable"}
 _FRESH |= {"new_zeros", "new_ones", "new_full", "new_tensor", "new_empty"}
 _ARITHMETIC = {f"torch.{name}" for name in ("add", "sub", "mul", "div", "pow", "neg", "floor_divide", "remainder")}
+_OF_NUMBERS = {"int", "float", "torch.tensor"}
 _ZEROS = {"zeros", "zeros_like", "new_zeros"}
 _MEANT = {"target", "targets", "tgt", "teacher", "ema", "momentum", "reference", "ref", "baseline", "old", "frozen"}
 _MEANT |= {"advantage", "advantages", "adv", "running", "moving", "average", "anchor", "memory", "queue"}
@@ -171,10 +172,16 @@ def is_cut(value: Value) -> bool:
 
 
 def _is_setting(cut: Value) -> bool:
-    """Whether it is `int(size * (5 - epoch))` or `float(weight)`: of a number, for all that is known."""
-    if cut.op not in ("int", "float") or not cut.assumed:
+    """Whether it is `int(size * (5 - epoch))` or `math.cos(epoch)`: of numbers, for all that is known."""
+    if not cut.assumed or not _is_of_numbers(cut):
         return False
-    return all(value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC for value in ancestors(cut) if value is not cut)
+    below = (value for value in ancestors(cut) if value is not cut)
+    return all(value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC or _is_of_numbers(value) for value in below)
+
+
+def _is_of_numbers(value: Value) -> bool:
+    """Whether it is made by what takes numbers as well as tensors, and gives back no tensor of a graph."""
+    return value.op in _OF_NUMBERS or value.op.startswith(("math.", "numpy."))
 
 
 def is_bypassed(cut: Value, tape: Tape) -> bool:
