@@ -174,7 +174,7 @@ def _message(found: Starved, is_skipped: bool) -> str:
 
 
 def _skipped_rounds(found: Starved) -> list[Decision]:
-    """The decisions in loops that were over at the sink: around the constant, or begun after it or in the sink's round."""
+    """The decisions in loops over at the sink: around the constant, or begun after it or in the sink's round."""
     sink = found.arrival.sink
     loops = [event for event in found.arrival.tape.events if isinstance(event, Iteration)]
     begun = {
