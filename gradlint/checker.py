@@ -147,7 +147,7 @@ class Checked:
         return tuple(file for file in self.files if not found.isdisjoint(self._programs(str(file))))
 
     def _programs(self, file: str) -> set[pathlib.Path]:
-        return {pathlib.Path(program).resolve() for program in self.texts.programs(file)}
+        return {pathlib.Path(os.path.realpath(program)) for program in self.texts.programs(file)}  # links may go round
 
     def wanted(self, settings: Settings) -> tuple[Finding, ...]:
         """The findings that are bad enough and not in the baseline."""

@@ -245,7 +245,7 @@ def explore(
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
-    quiet = 0
+    quiet, lost = 0, True
     for _ in range(BUDGET):
         found = pending.next(quiet=quiet >= QUIET or spent() > ENOUGH)
         if found is None:
@@ -259,11 +259,12 @@ def explore(
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
         is_new = len(shown) > known[0] or (len(followed) > known[1] and not combines)
         quiet = 0 if is_new else quiet + 1
+        lost = lost and is_lost(made)
         open_ = [site for site, _ in oracle.taken if len(visited[site].sides) < 2]
         for site in open_:
             turned = _turned(oracle, site)
             visited[site].turned = visited[site].turned or turned
-            pending.add(turned, turns=site, saves=site is open_[-1] and is_lost(made))
+            pending.add(turned, turns=site, saves=lost and site is open_[-1])
     if pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
 
@@ -297,7 +298,7 @@ class _Pending:
     def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False) -> None:
         """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken.
 
-        One that `saves` a path from the exception that has ended it comes first.
+        One that `saves` an entry all of whose paths exceptions have ended so far comes first.
         """
         of_training = turns is None or self.visited[turns].of_training
         combines = turns is None and bool(plan)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _MODULES = ("random.", "secrets.", "numpy.random.")
-_SAMPLED = ("bernoulli", "multinomial", "normal", "poisson")
+_SAMPLED = ("bernoulli", "multinomial", "normal", "poisson", "rrelu", "gumbel_softmax", "fractional_max_pool2d")
 
 
 @hears("library call")
@@ -27,5 +27,10 @@ def _draws(name: str) -> bool:
     if name.startswith(_MODULES):
         return True
     package, _, op = name.rpartition(".")
-    effect = lookup(op) if package == "torch" else None
-    return effect is not None and (effect.random or op in _SAMPLED)
+    return package == "torch" and is_random(op)
+
+
+def is_random(op: str) -> bool:
+    """Whether an operation gives something else each time: `rand`, `bernoulli`, `dropout`."""
+    effect = lookup(op)
+    return effect is not None and (effect.random or op in _SAMPLED or "dropout" in op)

@@ -27,6 +27,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library import losses
 from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
+from gradlint.library.chance import is_random
 from gradlint.library.devices import goes_to, note_device, place
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.python import outside
@@ -141,7 +142,16 @@ def result(
         made.node.dtype = dtype
     if made.node.op in _FLAGGED:
         made.node.flags |= {_FLAGGED[made.node.op]}
+    if effect is not None and (made.node.assumed or not made.node.requires_grad) and not is_random(plain):
+        _repeat(m, made, plain, args, call)
     return made
+
+
+def _repeat(m: Machine, made: Tensor, name: str, args: list[Abstract], call: Call) -> None:
+    """Asks of what is computed from data what is asked of the same once more: `x.isnan().any()`, `mask.sum(0) > 0`."""
+    if args and isinstance(args[0], Tensor | Unknown) and "out" not in call.kwargs:
+        others = (*map(m.symbol, args[1:]), *((key, m.symbol(call.kwargs[key])) for key in sorted(call.kwargs)))
+        m.identify(made.node, m.symbol(args[0]).derive((name, others), made.node.title))
 
 
 _FLAGGED = {

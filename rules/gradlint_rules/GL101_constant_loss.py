@@ -124,7 +124,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Applicability, Finding, Fix, Severity
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Decision, InPlace, Iteration, Kind, Tape, Value, graph, leaves
+from gradlint.tape import Decision, InPlace, Iteration, Kind, Tape, Value, ancestors, graph, leaves
 from gradlint_rules.order import calls_of
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.words import backward, bare, loss_of, quoted, when
@@ -174,7 +174,7 @@ def _message(found: Starved, is_skipped: bool) -> str:
 
 
 def _skipped_rounds(found: Starved) -> list[Decision]:
-    """The decisions in loops over at the sink: around the constant, or begun after it or in the sink's round."""
+    """The decisions in loops over at the sink: begun behind the constant or in the sink's round, or adding one each."""
     sink = found.arrival.sink
     loops = [event for event in found.arrival.tape.events if isinstance(event, Iteration)]
     begun = {
@@ -184,7 +184,9 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
         and event.begins
         and (event.order >= found.culprit.order or event.iteration[: len(sink.iteration)] == sink.iteration)
     }
-    over = (begun | dict(found.culprit.iteration).keys()) - dict(sink.iteration).keys()
+    added = {value.iteration for value in ancestors(sink.value) if value.at == found.culprit.at}
+    around = dict(found.culprit.iteration).keys()
+    over = (begun | around if len(added) > 1 else begun - around) - dict(sink.iteration).keys()
     inside = (decision for decision in found.decisions if decision.loop in over)
     return [decision for decision in inside if not _is_settled(decision, found.arrival.tape)]
 
