@@ -1,4 +1,4 @@
-"""What is computed twice of the same data is asked about once: GL101 does not tell of branches that go together."""
+"""What is known of what branches ask: the same of the same data, and masks that are written down (GL101)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def codes(text: str, folder: pathlib.Path) -> list[str]:
     [
         "torch.sum(mask) > 0", "mask.sum(0) > 0", "torch.sum(mask, dim=0) > 0", "torch.max(mask) > 0",
         "mask.float().mean() > 0", "torch.isnan(x).any()", "x.isfinite().all()", "x.std(unbiased=False) > 0.1",
-        "x.norm(dim=1).max() > 1", "torch.linalg.norm(x) > 1", "x.abs().max().item() > 1",
+        "mask.any().item()", "x.norm(dim=1).max() > 1", "torch.linalg.norm(x) > 1", "x.abs().max().item() > 1",
     ],
 )  # fmt: skip
 def test_the_same_of_the_same_is_one_question(asked: str, tmp_path: pathlib.Path) -> None:
@@ -76,3 +76,49 @@ def test_and_so_it_is_of_what_is_handed_in(asked: str, tmp_path: pathlib.Path) -
 )
 def test_what_chance_or_a_write_decides_anew_is_another(asked: str, between: str, tmp_path: pathlib.Path) -> None:
     assert codes(PROGRAM.format(asked=asked, between=between), tmp_path) == ["GL101"]
+
+
+def test_a_number_out_of_a_tensor_is_asked_what_the_tensor_is(tmp_path: pathlib.Path) -> None:
+    text = FUNCTION.format(asked="mask.sum() > 0").replace("mask.sum() > 0", "mask.sum().item() > 0", 1)
+    assert codes(text, tmp_path) == []
+
+
+MASKED = """\
+import torch
+
+def masked(values, mask):
+    count = mask.sum()
+    if {empty}:
+        return torch.zeros(())
+    return (values * mask).sum() / count
+
+model = torch.nn.Linear(4, 8)
+mask = {mask}
+{write}
+loss = masked(model(torch.randn(16, 4)), mask)
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "write", "found"),
+    [
+        ("torch.ones(16, 8)", "", []),
+        ("torch.ones(16, 8).bool()", "", []),
+        ("torch.ones(16, 8, dtype=torch.bool)", "mask[0, 4:] = True", []),
+        ("torch.zeros(16, 8, dtype=torch.bool)", "mask[0, :3] = True; mask[1, 2] = True", []),
+        ("torch.full((16, 8), 0.5)", "mask[3] = 2", []),
+        ("torch.zeros(16, 8)", "", ["GL101"]),
+        ("torch.zeros(16, 8)", "mask[0] = 0", ["GL101"]),
+        ("torch.ones(16, 8)", "mask[torch.rand(16) > 0.5] = 0", ["GL101"]),
+        ("torch.zeros(16, 8)", "mask[torch.rand(16) > 0.5] = 1", ["GL101"]),
+        ("torch.ones(16, 8)", "mask[0] = -1", ["GL101"]),
+        ("torch.ones(int((torch.rand(4) > 0.5).sum()), 8)", "", ["GL101"]),
+        ("torch.ones(16, 8)", "mask.mul_(torch.rand(16, 1) > 0.5)", ["GL101"]),
+    ],
+)
+@pytest.mark.parametrize("empty", ["count == 0", "count.item() <= 0", "not mask.any()", "not count"])
+def test_a_mask_that_is_written_down_is_empty_or_not(
+    empty: str, mask: str, write: str, found: list[str], tmp_path: pathlib.Path
+) -> None:
+    assert codes(MASKED.format(empty=empty, mask=mask, write=write), tmp_path) == found

@@ -423,6 +423,8 @@ def number(m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, t
     """A Python number (or list, or NumPy array) copied out of a tensor."""
     known = node_of(m, tensor, node, frame)
     symbol = m.symbol(tensor).derive(("copy",), m.symbol(tensor).text)
+    if type == "number":  # `count.item() > 0` is what `count > 0` is
+        symbol.twin = m.symbol(tensor).asked
     if known is None:
         return Unknown(symbol, data=True, type=type)
     made = operation(m, op, [known], node, frame, cut=Cut.COPY, in_torch=False)

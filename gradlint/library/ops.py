@@ -304,6 +304,9 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
         m.tests[id(made.node)] = (made.node, Test(count.asked, ">", 0))
     else:
         m.identify(made.node, count)
+    has_some = shapes.has_some(tensor.node)
+    if has_some is not None:  # `torch.ones(4, 8)`: none of the masks that are empty
+        m.oracle.facts.learn(Test(count.asked, ">", 0), has_some)
 
 
 def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None) -> Tensor:
@@ -721,6 +724,8 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
             made.flags |= {"stays-put"}  # where it was made there, and so: then torch gives back the very tensor
     made.dtype = wanted or node.dtype
     made.storage = tape.Storage()
+    if node.number in (0, 1):
+        made.number, made.arguments = node.number, node.arguments
     m.identify(made, m.symbol(tensor))
     made.flags |= {"cast"}
     return Tensor(made)
