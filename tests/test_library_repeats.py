@@ -78,9 +78,19 @@ def test_what_chance_or_a_write_decides_anew_is_another(asked: str, between: str
     assert codes(PROGRAM.format(asked=asked, between=between), tmp_path) == ["GL101"]
 
 
-def test_a_number_out_of_a_tensor_is_asked_what_the_tensor_is(tmp_path: pathlib.Path) -> None:
-    text = FUNCTION.format(asked="mask.sum() > 0").replace("mask.sum() > 0", "mask.sum().item() > 0", 1)
-    assert codes(text, tmp_path) == []
+@pytest.mark.parametrize("text", [PROGRAM.format(asked="ASKED", between="pass"), FUNCTION.format(asked="ASKED")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("mask.any()", "mask.sum() > 0"),
+        ("mask.any()", "not mask.sum() == 0"),
+        ("mask.sum() > 0", "mask.any()"),
+        ("mask.sum() > 0", "torch.sum(mask) > 0"),
+        ("mask.sum() > 0", "mask.sum().item() > 0"),
+    ],
+)
+def test_what_says_the_same_of_a_mask_is_one_question(one: str, other: str, text: str, tmp_path: pathlib.Path) -> None:
+    assert codes(text.replace("ASKED", one, 1).replace("ASKED", other, 1), tmp_path) == []
 
 
 MASKED = """\

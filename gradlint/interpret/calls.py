@@ -29,6 +29,7 @@ from gradlint.interpret.values import (
     Super,
     Symbol,
     Tensor,
+    Test,
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
@@ -149,6 +150,7 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
         return call_unknown(m, function.symbol, call)
     made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
     _note_listing(m, made, call)
+    _note_counting(m, made, function.symbol, call)
     return made
 
 
@@ -181,6 +183,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     result = Unknown(Symbol(call.frame.text(node)))
     result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
     _note_listing(m, result, call)
+    _note_counting(m, result, symbol, call)
     m.nodes[result.symbol] = made
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
@@ -191,6 +194,16 @@ def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
     listed = _listed(call)
     if listed is not None:
         m.state.setdefault(listed, set()).add(result.symbol)
+
+
+def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> None:
+    """Has `mask.any()` be the question that `mask.sum() > 0` is, of what is handed in as of tensors."""
+    function = call.node.function if isinstance(call.node, ir.Call) else None
+    if isinstance(function, ir.Attribute) and function.name == "any" and not call.values and method.source is not None:
+        counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
+        count = counting.derive(_asked(m, call), f"{counting.text}()").asked
+        m.oracle.facts.learn(Test(count, ">=", 0), True)
+        result.test = Test(count, ">", 0)
 
 
 def _listed(call: Call) -> str | None:

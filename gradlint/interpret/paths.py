@@ -117,6 +117,7 @@ class Facts:
         high, high_open = self.high.get(subject, (float("inf"), True))
         below = high < operand or (high == operand and high_open)  # subject < operand for sure
         above = low > operand or (low == operand and low_open)
+        is_it = low == high == operand and not (low_open or high_open)
         match relation:
             case "<":
                 return True if below else False if above or low == operand else None
@@ -127,8 +128,8 @@ class Facts:
             case ">=":
                 return True if above or low == operand else False if below else None
             case "true":
-                return True if below or above else None
-        return False if below or above else None
+                return True if below or above else False if is_it else None
+        return True if is_it else False if below or above else None
 
     def learn(self, test: Test, answer: bool) -> None:
         """Takes the test to have come out so."""

@@ -301,6 +301,7 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
     """`mask.any()` and `mask.sum() > 0` are one question."""
     count = m.symbol(tensor).derive("count", f"{tensor.node.title}.sum()")
     if name == "any":
+        m.oracle.facts.learn(Test(count.asked, ">=", 0), True)
         m.tests[id(made.node)] = (made.node, Test(count.asked, ">", 0))
     else:
         m.identify(made.node, count)
@@ -382,7 +383,9 @@ def torch_function(m: Machine, call: Call) -> Abstract | None:
         effect = lookup(name)
         if effect is None:
             return _unlisted(m, call)
-        if find_method("torch.Tensor", name.rpartition(".")[2]) and isinstance(call.get(0, "input"), Tensor | Unknown):
+        plain = name.rpartition(".")[2]
+        has_handler = plain in _COUNTING or find_method("torch.Tensor", plain)
+        if has_handler and isinstance(call.get(0, "input"), Tensor | Unknown):
             return _as_method(m, call)
         if effect.creates and not effect.in_place:
             return created(m, name, call, effect, like=_first_tensor(call))
@@ -396,14 +399,6 @@ def torch_function(m: Machine, call: Call) -> Abstract | None:
         out = call.kwargs.get("out")
         if isinstance(out, Tensor) and isinstance(made, Tensor):
             return _out(m, out, made, call)
-        plain = name.rpartition(".")[2]
-        if (
-            plain in _COUNTING
-            and isinstance(made, Tensor)
-            and len(call.values) == 1
-            and isinstance(call.values[0], Tensor)
-        ):
-            _count(m, call.values[0], made, plain)
         return made
     return None
 
