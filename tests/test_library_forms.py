@@ -76,9 +76,14 @@ def test_super_of_a_class_begins_behind_it(network: str, codes: list[str], tmp_p
 
 @pytest.mark.parametrize(
     ("question", "codes"),
-    [("score.sum() > 0", []), ("torch.any(score)", ["GL101"]), ("torch.amax(score) > 0", ["GL101"])],
+    [
+        ("score.sum() > 0", []),
+        ("torch.any(score)", []),
+        ("torch.all(score)", ["GL101"]),
+        ("torch.amax(score) > 0", ["GL101"]),
+    ],
 )
-def test_what_is_reduced_in_another_way_is_another_question(
+def test_what_is_reduced_in_another_way_is_another_question_but_for_any_and_sum_of_masks(
     question: str, codes: list[str], tmp_path: pathlib.Path
 ) -> None:
     body = (
