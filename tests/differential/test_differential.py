@@ -101,7 +101,8 @@ def test_check_reports_an_error_exactly_where_torch_raises(seed: int) -> None:
     raising = sum(bool(verdict.raised) for verdict in found)
     print(f"seed {seed}: agreement {agreement:.3f} over {len(found)} programs, {raising} of which raise")
     assert agreement >= AGREEMENT, f"seed {seed}: {agreement:.3f}"
-    assert PROGRAMS < 500 or {kind for verdict in found for kind in verdict.raised} == KINDS.keys()
+    if PROGRAMS >= 500 and seed == SEEDS["fixed"]:  # what a drawn seed's programs raise is left to chance
+        assert {kind for verdict in found for kind in verdict.raised} == KINDS.keys()
 
 
 def routes(tapes: list[Tape]) -> set[tuple[frozenset[str], ...]]:
