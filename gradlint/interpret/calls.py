@@ -221,7 +221,8 @@ def _module_of(own: tape.Value) -> tape.Module:
 
 
 def _asked(m: Machine, call: Call) -> object:
-    return ("call", tuple(m.symbol(arg) for arg in call.args), tuple(sorted(call.kwargs)))
+    by_name = tuple((name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs))
+    return ("call", tuple(map(m.symbol, call.args)), by_name)
 
 
 @handles(CALL, Class)

@@ -35,7 +35,7 @@ from gradlint.source.parse import split_lines
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked
-LOOK = 0.1  # seconds that who looks at a place waits for the check of what was changed
+LOOK = 0.08  # seconds, `DEBOUNCE` among them, that who looks at a place waits for the check of what was changed
 STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
 
 
