@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import textwrap
@@ -392,3 +393,58 @@ def test_a_function_mode_of_the_programs_own_sees_what_it_sees_alone(tmp_path: p
         print(sorted(calls.items()))
         """,
     )
+
+
+WARNING = """
+import warnings
+from warnings import warn
+from torch.nn import functional as F
+
+class Careful(torch.nn.Module):
+    def forward(self, x):
+        for level in range(1, 5):
+            warnings.warn(f"from {level}", stacklevel=level)
+            warn(f"early, from {level}", FutureWarning, stacklevel=level)
+        return model(x)
+
+careful, x = Careful(), torch.randn(2, 4)
+careful(x)
+out = careful(x)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+scheduler.step()
+
+def asks():
+    return (
+        lambda: out.grad,
+        lambda: torch.tensor(x),
+        lambda: F.softmax(x),
+        lambda: torch.nn.Softmax()(x),
+        lambda: F.mse_loss(out, x[:, 0]),
+        lambda: torch.nn.MSELoss()(out, x[:, 0]),
+    )
+
+for action in ("always", "default", "module", "once"):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter(action)
+        for each in asks():
+            each()
+            each()
+    print(action, *((os.path.basename(each.filename), each.lineno, each.category.__name__) for each in told), sep="\\n")
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", module="__main__")
+    for each in asks():
+        try:
+            each()
+            print("nothing")
+        except UserWarning as error:
+            print(str(error)[:40])
+train()
+scheduler.step(5)
+"""
+
+
+def test_a_warning_is_about_the_line_that_it_is_about_alone(tmp_path: pathlib.Path) -> None:
+    alone, watched = both(tmp_path, WARNING, "--output-file", "report.txt", "--fail-on", "never")
+    assert (watched.out, watched.code) == (alone.out, 0), watched.err
+    assert watched.err.replace(f"{tmp_path}{os.sep}", "") == alone.err.replace(f"{tmp_path}{os.sep}", "")
+    assert len(re.findall("Warning: ", alone.err)) > 12

@@ -11,9 +11,9 @@ import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple, TypeVar
 
 
 class Frame(NamedTuple):
@@ -26,6 +26,7 @@ class Frame(NamedTuple):
 
 
 Place = tuple[Frame, ...]
+_Step = TypeVar("_Step", FrameType, TracebackType)
 
 _LIBRARY = tuple(
     {
@@ -40,7 +41,8 @@ _LIBRARY = tuple(
 )
 _INSTALLED = frozenset({"site-packages", "dist-packages"})  # wherever it is: an environment's, the user's, a second one
 _TORCH = f"{os.sep}torch{os.sep}"
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HANDLER = "handle_torch_function"
 _users: dict[int, bool] = {}  # by id: hashing a code object reads all of its constants
 _judged: list[CodeType] = []  # kept, so that an id stays what it is
 _activations = itertools.count(1)
@@ -69,7 +71,7 @@ def is_users(code: CodeType) -> bool:
 
 def is_torchs(code: CodeType) -> bool:
     """Whether `code` is torch's, ours, or of no file."""
-    return _TORCH in code.co_filename or code.co_filename.startswith(("<", _OURS))
+    return _TORCH in code.co_filename or code.co_filename.startswith(("<", OURS))
 
 
 def scopes() -> Iterator[tuple[CodeType, Mapping[str, Any]]]:
@@ -172,3 +174,28 @@ def nearest() -> Place:
     while frame is not None and is_torchs(frame.f_code):
         frame = frame.f_back
     return () if frame is None else (Frame(activation(frame), frame.f_code, frame.f_lasti),)
+
+
+def unwatched(steps: Iterable[_Step], code: Callable[[_Step], CodeType]) -> Iterator[_Step]:
+    """Of running frames, or of a traceback's, the innermost first, those that would be there if nobody watched.
+
+    Where torch hands a call of a Python function of its own to our mode, the handler goes with our frame, and so does
+    the function that asked it, which our mode calls once more.
+    """
+    left, is_redone = iter(steps), False
+    for step in left:
+        own = code(step)
+        if own.co_filename.startswith(OURS):
+            is_redone = own.co_name == "__torch_function__"
+        elif is_redone and own.co_name == _HANDLER:
+            next(left, None)
+        else:
+            is_redone = False
+            yield step
+
+
+def running(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame, and those that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -19,9 +19,6 @@ from dataclasses import dataclass
 from gradlint.errors import UserError
 from gradlint.trace import frames, ranks
 
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_HANDLER = "handle_torch_function"
-
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -198,16 +195,11 @@ def _show(error: BaseException) -> int:
 
 def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
     """The traceback as it would be if nobody watched."""
-    kept: list[types.TracebackType] = []
+    steps: list[types.TracebackType] = []
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_name == "__torch_function__" and code.co_filename.startswith(_OURS):
-            while kept and kept[-1].tb_frame.f_code.co_name == _HANDLER:
-                del kept[-2:]  # the handler, and the function of torch's that asked it and is called again below
-        elif not code.co_filename.startswith(_OURS):
-            kept.append(trace)
+        steps.append(trace)
         trace = trace.tb_next
     rest: types.TracebackType | None = None
-    for each in reversed(kept):
+    for each in frames.unwatched(reversed(steps), lambda step: step.tb_frame.f_code):
         rest = types.TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return rest
