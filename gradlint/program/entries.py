@@ -94,12 +94,20 @@ def _acts(statement: ast.stmt) -> bool:
     return calls or isinstance(statement, ast.For | ast.While | ast.With)
 
 
+def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
+    """Whether what a file assigns at its top comes out of a call of what trains: `history = train(model)`."""
+    names = {definition.name for definition in reaching}
+    values = [each.value for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value]
+    calls = [each.func for value in values for each in ast.walk(value) if isinstance(each, ast.Call)]
+    return any(name in names for call in calls for name in _names(call))
+
+
 def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
     tree = source.tree
     definitions = list(_definitions(source, tree.body, ())) if _WORDS.search(source.text) else []
     reaching = _reaching(definitions)
-    found = [Entry((), 1)] if _is_entered(source) else []
+    found = [Entry((), 1)] if _is_entered(source) or _trains_on_top(tree, reaching) else []
     called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
