@@ -55,6 +55,7 @@ class DType(enum.Enum):
 
 
 OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
+GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
 
 
 @dataclass(eq=False, slots=True)
@@ -256,6 +257,7 @@ class Decision:
     about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
     whole: Span | None = None  # the statement that it is the condition of
     by_chance: bool = False  # what is asked was drawn: `random.random() < 0.5`
+    not_zero: tuple[Value, ...] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"
@@ -524,17 +526,18 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
     """Those of the values of a graph whose gradient is more than assumed of something unknown.
 
     A parameter or leaf is below them; what an unknown callable computes with is one where an optimizer holds it, or may
-    hold it (that of a library's function, where there is nothing else). Where a graph has none of these, something
-    unknown must carry its gradient, and sure is what hangs on it whichever it is.
+    hold it (that of a library's function, or of what is handed no tensor, as a buffer that is sampled, where there is
+    nothing else). Where a graph has none of these, something unknown must carry its gradient, and sure is what hangs
+    on it whichever it is.
     """
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
     firm = _known_to_train(trained, optimizers)
     if not firm and not (optimizers and all(optimizer.complete for optimizer in optimizers)):
-        firm = [value for value in trained if OF_A_FUNCTION not in value.flags] or trained
+        firm = [value for value in trained if not value.flags & {OF_A_FUNCTION, GIVEN_NOTHING}] or trained
     if firm:
         return above(values, {id(value) for value in firm})
     found = list(values)
-    for unknown in [value for value in values if value.kind is Kind.UNKNOWN]:
+    for unknown in [value for value in values if value.kind is Kind.UNKNOWN] + trained:
         found = above(found, {id(unknown)})
     return found
 

@@ -131,6 +131,7 @@ def decide(
         decision = tape.Decision(
             text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, about(m, test),
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
+            m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
     return answer
@@ -168,6 +169,17 @@ def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
             asked[symbol] = None
             symbol = symbol.source
     return m.values_of(asked)
+
+
+def _excludes_zero(test: Test, answer: bool) -> bool:
+    """Whether the subject of a question is not zero where this is the answer."""
+    holds, bound = answer is not test.negated, test.operand
+    if test.relation == "true":
+        return holds
+    if not isinstance(bound, int | float):
+        return False
+    at_zero = {"==": bound == 0, "<": bound > 0, "<=": bound >= 0, ">": bound < 0, ">=": bound <= 0}.get(test.relation)
+    return at_zero is not None and at_zero is not holds
 
 
 def boolean(m: Machine, test: Test, text: str) -> Abstract:

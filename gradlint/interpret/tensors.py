@@ -94,8 +94,8 @@ def batch(
     return Tensor(made)
 
 
-def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame) -> Value:
-    """The parameters of an unknown module (or of an unknown callable), as one value."""
+def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool = True) -> Value:
+    """The parameters of an unknown module (or of an unknown callable, `fed` with tensors), as one value."""
     known = m.leaves.get(symbol)
     if known is None:
         module = m.session.modules.get(symbol)
@@ -105,8 +105,10 @@ def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame) -> Value:
         known = value(
             m, "parameters", Kind.PARAMETER, (), node, frame, requires_grad=True, assumed=True, parameter=parameter
         )
-        known.storage, known.name = Storage(), symbol.text
+        known.storage, known.name, known.flags = Storage(), symbol.text, frozenset({tape.GIVEN_NOTHING})
         m.leaves[symbol] = known
+    if fed:
+        known.flags -= {tape.GIVEN_NOTHING}
     return known
 
 

@@ -15,6 +15,7 @@ Each call of what raises without CUDA, such as `torch.cuda.synchronize()`, is a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -116,6 +117,19 @@ def goes_to(m: Machine, call: Call) -> str | None:
     """The device type that `.to(…)`, `.cpu()` or `.cuda()` asks for on this path, where it is known."""
     given = _destination(call)
     return "cpu" if given is None and call.called == "cpu" else type_of(m, given)
+
+
+def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
+    """Whether one of these was made on the device that `.to(…)` names, or is what that is the device of."""
+    given = _destination(call)
+    if given is None:
+        return False
+    asked = m.symbol(given)
+    owners: list[tape.Value | None] = []
+    if asked.source is not None and asked.key in ("device", ("attribute", "device")):  # `x.device`
+        owners = [*m.values_of({asked.source}), m.nodes.get(asked.source)]
+    made_there = {at for (at, _, _), (_, there) in m.state.get("placed", {}).items() if m.symbol(there) is asked}
+    return any(value.at in made_there or any(value is owner for owner in owners) for value in values)
 
 
 def _destination(call: Call) -> Abstract | None:

@@ -22,6 +22,7 @@ from gradlint.interpret.values import (
     Builtin,
     Call,
     Class,
+    Function,
     Instance,
     Mapping,
     Object,
@@ -45,6 +46,11 @@ alias("torch.autograd.function.InplaceFunction", FUNCTION)
 @method(FUNCTION, "class.apply")
 def apply(m: Machine, cls: Class, call: Call) -> Abstract:
     """`MyFunction.apply(…)`: `forward` runs without recording; its results are one operation on the inputs."""
+    return _applied(m, cls, call, told=True)
+
+
+def _applied(m: Machine, cls: Class, call: Call, *, told: bool) -> Abstract:
+    """What `apply` makes, and what there is to tell about the function, if it is `told` here."""
     context = Object(_CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []})
     given = tensors.sources(m, call.values, call.node, call.frame)
     context.state["needs"] = Sequence("tuple", [_needs(m, value, call) for value in call.args])
@@ -52,12 +58,20 @@ def apply(m: Machine, cls: Class, call: Call) -> Abstract:
         (value, value.storage, len(value.storage.writes) if value.storage is not None else 0) for value in given
     ]
     result = _forward(m, cls, context, call)
-    _tell_kept(m, context, given, result, call)
-    _tell_returns(m, cls, call)
     context.state["carried"] = _carried(m, cls, given, call)
     made = _outputs(m, cls.name, context, given, result, call)
-    _tell_written(m, context, versions, made, call)
+    if told:
+        _tell_kept(m, context, given, result, call)
+        if not _is_cut(m, context, result, call):
+            _tell_returns(m, cls, call)
+        _tell_written(m, context, versions, made, call)
     return made
+
+
+def _is_cut(m: Machine, context: Object, result: Abstract, call: Call) -> bool:
+    """Whether all that `forward` gives is marked as without a derivative: `backward` never runs."""
+    given = tensors.sources(m, [result], call.node, call.frame)
+    return bool(given) and all(any(value is marked for marked in context.state["cut"]) for value in given)
 
 
 def _needs(m: Machine, value: Abstract, call: Call) -> Abstract:
@@ -245,7 +259,8 @@ def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call
     """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` takes."""
     if name != "forward" or not isinstance(made, Instance) or FUNCTION not in map(canonical, made.cls.libraries()):
         return False
-    known = function_of(m.session.member_of(made.cls, name))
+    member = m.session.member_of(made.cls, name)
+    known = None if isinstance(member, Function) else function_of(member)  # without `@staticmethod`, an old one
     if known is not None and all(p.kind == "positional" and p.default is None for p in known.node.parameters):
         skipped = 0 if m.session.member_of(made.cls, "setup_context") is not None else 1
         args = [m.session.parameter(m, known, parameter) for parameter in known.node.parameters[skipped:]]
@@ -279,4 +294,4 @@ def call_instance(m: Machine, made: Object, call: Call) -> Abstract:
     """`MyFunction()(x)`: torch refuses it (2.13)."""
     cls = made.state["cls"]
     _tell_not_applied(m, cls, call, "instance")
-    return apply(m, cls, call)
+    return _applied(m, cls, call, told=False)

@@ -28,7 +28,7 @@ from gradlint.ir import nodes as ir
 from gradlint.library import losses
 from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
 from gradlint.library.chance import is_random
-from gradlint.library.devices import goes_to, note_device, place
+from gradlint.library.devices import goes_to, is_made_there, note_device, place
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.python import outside
 from gradlint.tape import Cut, DType, Kind
@@ -715,7 +715,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         return shown
     else:
         made = tensors.operation(m, name, [node], call.node, call.frame)
-        if goes_to(m, call) == "cpu" if wanted is None else _asks_for_float32(call):
+        if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
             made.flags |= {"stays-put"}  # where it was made there, and so: then torch gives back the very tensor
     made.dtype = wanted or node.dtype
     made.storage = tape.Storage()
@@ -724,6 +724,15 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
     m.identify(made, m.symbol(tensor))
     made.flags |= {"cast"}
     return Tensor(made)
+
+
+def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:
+    """Whether a tensor is sent where it may have been made: to the CPU, or the device of what it was computed from."""
+    made_of = list(tape.ancestors(node))
+    for leaf in tape.ancestors(node):
+        wrapped = m.state.get("wrapped", {}).get(id(leaf))  # by an `nn.Parameter`
+        made_of += tape.ancestors(wrapped) if wrapped is not None else ()
+    return goes_to(m, call) == "cpu" or is_made_there(m, made_of, call)
 
 
 @method("torch.Tensor", "retain_grad")
@@ -927,6 +936,7 @@ def plain(m: Machine, call: Call) -> Abstract:
 
 
 _MOVING = ("to", "type", "cuda")  # the methods that take the name of a device or type
+_OF_ARRAYS = {f"torch.Tensor.{name}" for name in ("flatten", "ravel", "reshape", "squeeze", "transpose", "__getitem__")}
 _LISTS_OF_MODULES = [("attribute", name) for name in ("modules", "children", "named_modules", "named_children")]
 
 
@@ -963,7 +973,9 @@ def _is_listed_module(symbol: Symbol) -> bool:
 def _is_guessed(result: tape.Value) -> bool:
     """Whether the method is all that speaks for a tensor; its unused result speaks against: `logger.log()`."""
     receiver = next(iter(result.inputs), None)
-    if receiver is not None and outside.is_outside(_made_by(receiver)):  # `axes.flatten()[0].scatter(x, y)`
+    while receiver is not None and receiver.op in _OF_ARRAYS and receiver.inputs:
+        receiver = receiver.inputs[0]  # so have arrays of whatever: `axes.flatten()[0].scatter(x, y)`
+    if receiver is not None and outside.is_outside(_made_by(receiver)):
         return True
     if receiver is None or receiver.op not in ("input", "call", "part"):
         return receiver is None

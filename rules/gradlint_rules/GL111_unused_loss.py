@@ -115,7 +115,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     measures = {unused.fact.at for _, unused in found if _is_measure(unused)}  # in one round, and so in all
     for tape, unused in found:
         only = _trained_by_it_alone(unused, tape, trained)
-        if unused.fact.at not in told and (only or _is_forgotten(unused, measures)):
+        if unused.fact.at not in told and (only or (_is_forgotten(unused, measures) and not _looks_back(unused, tape))):
             told.add(unused.fact.at)
             yield _report(unused, only)
 
@@ -186,6 +186,14 @@ def _is_forgotten(unused: _Unused, measures: AbstractSet[Span]) -> bool:
     if unused.fact.order < unused.sink.order and unused.sink.value.name == name:
         return unused.sink.value is not unused.loss
     return unused.fact.at not in measures
+
+
+def _looks_back(unused: _Unused, tape: Tape) -> bool:
+    """Whether nothing steps behind it in its round, and it has a forward of its own: it measures what was trained."""
+    steps = [event for event in _steps_after(tape, unused.sink) if event.iteration == unused.sink.iteration]
+    before = {id(value) for sink in unused.sinks if sink.order < unused.fact.order for value in sink.graph}
+    is_last = unused.fact.order > max((step.order for step in steps), default=unused.fact.order)
+    return is_last and not any(id(value) in before for value in graph(unused.loss) if not value.is_leaf)
 
 
 def _is_measure(unused: _Unused) -> bool:

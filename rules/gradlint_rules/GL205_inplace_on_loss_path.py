@@ -44,7 +44,7 @@ optimizer.step()
 ```
 
 ## What it does not report
-- Buffers, gradients, indices, targets and whatever else carries no gradient.
+- Buffers, gradients, indices, targets and whatever else carries no gradient, or may carry none.
 - Modules with `inplace=True`, which say what they do where they are made.
 - What is wrong: GL201 to GL204.
 - What torch refuses at once: a write to one of several views (`chunk`, `split`, `unbind`), or to what `expand` gave.
@@ -61,7 +61,7 @@ from gradlint.finding import Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import InPlace, Tape
 from gradlint_rules.overwritten import overwritten
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import bare, quoted
 
 SEVERITY = Severity.NOTE
@@ -75,7 +75,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
     told |= {event.write.at for tape in paths for event in _writes(tape) if _is_refused(event)}
     for tape in paths:
-        on_path = {id(value) for sink in tape.backwards() for value in visited(sink)}
+        on_path = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape)}
         for event in _writes(tape):
             if id(event.after) in on_path and _is_plain(event, told):
                 told.add(event.write.at)

@@ -69,6 +69,7 @@ assert all(loss.grad_fn is None for loss in losses)
   back-propagated after it.
 - What is detached, or made under `no_grad`.
 - A sum of losses that were computed before the loop, and what is written once: `if norm < 0: norm[0] = scores.mean()`.
+- What is kept of the backwards of one step, and given up with it: a sum over a few scales of one image.
 - Lists that end with the iteration. A deque with a bound below 1000, `deque(maxlen=20)`, is a note.
 
 ## Limits
@@ -81,7 +82,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Kept, Kind, Tape, Value
+from gradlint.tape import Kept, Kind, OptimizerStep, Tape, Value
 from gradlint_rules.devices import is_below
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
@@ -103,6 +104,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
         for event in _kept(tape):
             if event.at in told | needed or id(event) in vague or _is_written_once(event, tape):
+                continue
+            if _is_part_of_a_step(event, tape):
                 continue
             if event.how in ("sum", "state") and _is_refused(event, tape):
                 continue
@@ -131,6 +134,13 @@ def _is_written_once(event: Kept, tape: Tape) -> bool:
     asked = (decision for decision in tape.decisions if is_below(event, decision))
     storage = event.value.storage
     return storage is not None and any(value.storage is storage for decision in asked for value in decision.about)
+
+
+def _is_part_of_a_step(event: Kept, tape: Tape) -> bool:
+    """Whether each step comes after all rounds of the loop, for the next of which it starts anew: they are but few."""
+    loops = [loop for loop, _ in event.iteration]
+    steps = [{loop for loop, _ in step.iteration} for step in tape.events if isinstance(step, OptimizerStep)]
+    return bool(steps) and bool(loops) and not any(loops[-1] in around for around in steps) and set(loops[:-1]) in steps
 
 
 def _vague(events: Sequence[Kept]) -> Iterator[Kept]:

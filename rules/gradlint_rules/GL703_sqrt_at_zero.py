@@ -48,6 +48,7 @@ assert model.weight.isfinite().all()
 
 ## What it does not report
 - Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of parameters alone, and of `exp`.
+- Roots that the program takes only of what is not zero: `if energy > 0:`.
 - Squares behind a ReLU, whose backward makes the NaN a zero.
 - `norm`, `cdist`, `std` and `F.pairwise_distance`, whose gradients at zero are finite.
 - Roots for the report alone, and those that `where-nan-gradient` (GL701) reports.
@@ -66,7 +67,7 @@ from gradlint.tape import Tape, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded
 from gradlint_rules.met import met
-from gradlint_rules.numbers import is_square
+from gradlint_rules.numbers import is_square, zero_with
 from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import taught
@@ -88,7 +89,12 @@ def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     values = taught(arrival.sink, arrival.tape)
     roots = [value for value in values if _is_root(value) and value.inputs[0].requires_grad]
     told = {id(entry.operation) for value in values for entry in guarded(value)} if roots else set()
-    return ((value.at, value) for value in roots if id(value) not in told)
+    asked = {id(value) for decision in arrival.tape.decisions for value in decision.not_zero}
+    return (
+        (value.at, value)
+        for value in roots
+        if id(value) not in told and not any(id(inner) in asked for inner in zero_with(value.inputs[0]))
+    )
 
 
 def _is_root(value: Value) -> bool:

@@ -50,15 +50,32 @@ def _arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
 def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[Decision]:
     """The decisions that it takes to come to `arrival` and not to one of its `rivals`.
 
-    What can be left out is left out, the decisions farthest from `near` (and from the sink) first.
+    What can be left out is left out: first those that nothing of a loss hangs on, the farthest from `near` (and from
+    the sink) first.
     """
-    mine = _decisions(arrival)
+    mine, rivals = _decisions(arrival), list(rivals)
     others = [theirs for rival in rivals if not mine.keys() <= (theirs := _decisions(rival).keys())]
-    kept = set(mine)
-    for key in sorted(mine, key=lambda key: _distance(key[0], near, arrival.sink.at), reverse=True):
+    kept, lines = set(mine), _lines([arrival, *rivals])
+
+    def weight(key: _Key) -> tuple[bool, int]:
+        return not _is_around(mine[key], lines), _distance(key[0], near, arrival.sink.at)
+
+    for key in sorted(mine, key=weight, reverse=True):
         if not any(kept - {key} <= theirs for theirs in others):
             kept.remove(key)
     return [decision for key, decision in mine.items() if key in kept]
+
+
+def _lines(arrivals: Iterable[Arrival]) -> set[tuple[str, int]]:
+    """Where the losses are computed: the lines of all that they are made of, and of the calls that led there."""
+    values = (value for arrival in arrivals for value in arrival.sink.ancestors)
+    return {(at.path, at.line) for value in values for at in (value.at, *value.stack)}
+
+
+def _is_around(decision: Decision, lines: set[tuple[str, int]]) -> bool:
+    """Whether something of a loss is computed in one of the branches."""
+    whole = decision.whole or decision.at
+    return any((whole.path, line) in lines for line in range(whole.line, whole.end_line + 1))
 
 
 def _decisions(arrival: Arrival) -> dict[_Key, Decision]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.tape import Kind, Value
+from gradlint.tape import Kind, Value, ancestors
 from gradlint_rules.words import bare
 
 _SELECTS = {"getitem", "index", "index_select", "gather", "take", "take_along_dim", "masked_select", "narrow", "select"}
@@ -209,9 +209,14 @@ def _sums_squares(value: Value, name: str, depth: int) -> bool:
 
 def _can_be_zero(base: Value) -> bool:
     found = origin(base, selected=False)
-    if found.kind in (Kind.PARAMETER, Kind.LEAF, Kind.CONSTANT):
+    if found.kind in (Kind.PARAMETER, Kind.LEAF) or _is_written(found):
         return False
     return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
+
+
+def _is_written(value: Value) -> bool:
+    """Whether it is computed from written numbers alone."""
+    return all(each.kind is Kind.CONSTANT for each in ancestors(value) if not each.inputs)
 
 
 def _is_kept_from_zero(value: Value) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import kept
+from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Class, Const, Function, Mapping, Object, Sequence
 from gradlint.library.python.results import argument, functions, last, place, text
@@ -82,13 +84,41 @@ def wraps(m: Machine, call: Call) -> Abstract:
 @functions(
     "functools.cache", "functools.lru_cache", "functools.total_ordering", "typing.overload",
     "typing.final", "typing.no_type_check", "typing.runtime_checkable", "typing.override",
-    "abc.abstractmethod", "atexit.register", "warnings.deprecated", "enum.unique",
+    "atexit.register", "warnings.deprecated", "enum.unique",
 )  # fmt: skip
 def transparent(m: Machine, call: Call, name: str) -> Abstract:
     """A decorator without effect on gradients, bare or with settings."""
     if call.args and isinstance(call.args[0], Function | Builtin | Class | Object):
         return call.args[0]
     return Builtin(name, unchanged)
+
+
+@function("abc.abstractmethod")
+def left_open(m: Machine, call: Call) -> Abstract:
+    """`@abstractmethod`: the object has a method of a subclass in the place of one that is empty."""
+    method = argument(m, call)
+    if not isinstance(method, Function) or not _is_empty(method):
+        return method
+
+    def run(machine: Machine, at: Call) -> Abstract:
+        receiver, *given = at.args or [method]
+        symbol = machine.symbol(receiver).derive(("attribute", method.name), method.name)
+        return call_unknown(machine, symbol, Call(at.name, given, at.kwargs, at.node, at.frame, at.open))
+
+    return Builtin("abc.abstractmethod", run, wraps=method)
+
+
+def _is_empty(method: Function) -> bool:
+    body = [] if isinstance(method.node.source, ast.Lambda) else method.node.source.body
+    return all(isinstance(each, ast.Pass) or _is_text(each) or _refuses(each) for each in body)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _refuses(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Raise) and "NotImplementedError" in ast.unparse(statement)
 
 
 @function("functools.cmp_to_key")
