@@ -12,6 +12,7 @@ from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
+from gradlint.ir import nodes as ir
 from gradlint.library import roles
 from gradlint.library.devices import place
 from gradlint.library.effects import lookup
@@ -343,6 +344,17 @@ def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
                 tape.Kept(at=call.frame.span(call.node), value=value, how="unknown", text=call.frame.text(call.node))
             )
     return NONE
+
+
+@method("unknown", "split", "rsplit", "partition", "rpartition")
+def split(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """`setting.split(",")`: a text is what has commas, and its parts are texts."""
+    at = call.args[0] if call.args else None
+    handler = find_method("str", call.called)
+    if handler is not None and isinstance(at, Const) and isinstance(at.value, str) and not re.search(r"\w", at.value):
+        return handler(m, unknown, call)
+    node = call.node.function if isinstance(call.node, ir.Call) else call.node
+    return m.call(derived(m, unknown, "attribute", call.called, node, call.frame), call)
 
 
 @method("unknown", "get")

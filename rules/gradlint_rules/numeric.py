@@ -188,9 +188,25 @@ def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         is_activation = isinstance(node, ast.Call) and called_name(node).lower() in ("softmax", "sigmoid")
         if isinstance(node, ast.Call) and is_activation and not takes_probabilities:
             if "nll" in finding.message.lower():
-                return (source.replace_name(node.func, "log_softmax"),) if isinstance(node.func, ast.Attribute) else ()
+                return (_in_logarithms(node, source),)
             return (source.replace(node, source.text(_operand_of(node, source))),)
     return _other_loss(finding, source)
+
+
+def _in_logarithms(node: ast.Call, source: FixSource) -> Edit:
+    """`softmax` as `log_softmax`; a layer that does no more than this as one of `LogSoftmax`."""
+    layers = [node.func] if isinstance(node.func, ast.Call) else values_of(node.func, source, node)
+    if not layers and isinstance(node.func, ast.Attribute) and source.text(node.func.value) != "self":
+        return source.replace_name(node.func, "log_softmax")
+    uses = [
+        each
+        for each in ast.walk(source.tree)
+        if isinstance(each, ast.Call) and source.text(each.func) == source.text(node.func)
+    ]
+    match layers:
+        case [ast.Call(func=ast.Attribute(attr="Softmax") as layer)] if len(uses) == 1:
+            return source.replace_name(layer, "LogSoftmax")
+    raise NoFixError("the softmax is made elsewhere, or used twice")
 
 
 def _operand_of(node: ast.Call, source: FixSource) -> ast.expr:
