@@ -439,6 +439,8 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
     was_run = function.node in m.executed
     try:
         run(m, function, frame, body(function.node), call)
+        if frame.is_endless:
+            generator.state["endless"] = True
         given.consumed = call.frame.span(call.node)
         generator.state["given"] = given
     except _Unwound:

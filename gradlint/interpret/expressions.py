@@ -649,6 +649,8 @@ def walrus(m: Machine, node: ir.Walrus, frame: Frame) -> Abstract:
 
 @handles(EVALUATE, ir.Yield)
 def yield_(m: Machine, node: ir.Yield, frame: Frame) -> Abstract:
+    from gradlint.interpret.iteration import is_endless
+
     value = NONE if node.value is None else m.evaluate(node.value, frame)
     scope: Frame | None = frame
     while scope is not None and scope.on_yield is None:
@@ -664,6 +666,7 @@ def yield_(m: Machine, node: ir.Yield, frame: Frame) -> Abstract:
         return False
 
     m.iterate(value, visit, Call("yield from", [], {}, node, frame))
+    scope.is_endless = scope.is_endless or is_endless(value)
     return m.unknown("yield from")  # what the generator returns
 
 

@@ -156,7 +156,8 @@ def key_value(m: Machine, mapping: Mapping, key: Any) -> Abstract:
     if isinstance(key, Abstract):
         return key
     if isinstance(key, tuple) and key and key[0] == "unknown":
-        return Unknown(key[1], data=True)
+        held = next((value for value in m.values_of((key[1],)) if value.parameter is not None), None)
+        return Unknown(key[1], data=True) if held is None else Tensor(held)
     return NONE if key == ("None",) else Const(key)
 
 

@@ -85,6 +85,7 @@ class Frame:
     is_class: bool = False
     on_yield: Callable[[Abstract], Abstract] | None = None
     wanted: int = 0  # of a generator: how many values the loop over it would take
+    is_endless: bool = False  # of a function: a `while True` of it came to no end
 
     def span(self, node: ir.Node) -> Span:
         return self.code.span(node.at)

@@ -19,6 +19,7 @@ AttributeHandler = Callable[[Any, Any, Call], Abstract | None]
 
 Occasion = Literal[
     "discarded",  # an expression statement: its value, its node, its frame
+    "yielded",  # a context that a `with` enters hands out an object that gets no name: the object, the node, the frame
     "bound",  # a name is bound: the name, the value
     "unknown call",  # something unknown is called: its symbol, the call
     "library call",  # a function of a library has been called: the call, what it gave

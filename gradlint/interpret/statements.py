@@ -528,6 +528,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
                 return signal
             if loop.rounds < MAX_ITEMS and cycles.is_on_the_way(m, loop):
                 loop.is_on_the_way()
+        frame.is_endless = frame.is_endless or isinstance(node.test, ir.Literal)
         m.emit(tape.Fact(at=frame.span(node), what="endless", text=frame.text(node.test)))
         kept.report(m, loop)
     return m.execute(node.otherwise, frame) if not isinstance(node.test, ir.Literal) else None
@@ -610,7 +611,7 @@ def with_(m: Machine, node: ir.With, frame: Frame) -> Signal | None:
         if node.target is not None:
             assign(m, node.target, entered, frame)
         elif isinstance(entered, Object):
-            tell("discarded", m, entered, node.context, frame)
+            tell("yielded", m, entered, node.context, frame)
         signal = m.execute(node.body, frame)
         if signal is not None:
             ended.append(signal)

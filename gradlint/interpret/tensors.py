@@ -335,7 +335,7 @@ def write(
         storage = before.storage = Storage()
     raises = refused or _refusal(m, tensor)
     made, inputs = before, list(inputs)
-    if (m.grad.enabled and not tensor.detached) or not before.requires_grad:
+    if (m.grad.enabled and not tensor.detached) or not _stays(before):
         made = operation(m, op, [before, *inputs], node, frame) if result is None else result
         made.storage, made.dtype, made.name = storage, before.dtype, before.name
         # A tensor made outside of inference mode stays a normal one, whatever is written into it there.
@@ -355,6 +355,11 @@ def write(
         _update_views(m, tensor, made, node, frame)
     m.emit(tape.InPlace(at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)))
     return tensor
+
+
+def _stays(node: Value) -> bool:
+    """Whether a write that autograd does not record leaves a tensor what it was: a frozen parameter is still one."""
+    return node.requires_grad or node.kind is Kind.PARAMETER
 
 
 def _refusal(m: Machine, tensor: Tensor) -> str:

@@ -213,6 +213,12 @@ def not_entered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Non
     modes.tell_not_entered(m, value, _AUTOCASTS, node, frame)
 
 
+@hears("yielded")
+def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`yield torch.autocast("cuda")` by a context manager: made there, and never entered."""
+    modes.tell_not_entered(m, value, _AUTOCASTS, node, frame, is_yielded=True)
+
+
 # scalers
 
 

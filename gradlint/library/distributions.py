@@ -216,8 +216,11 @@ def _apply(
 def sample(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
     """`sample()` draws under `no_grad`: nothing flows back to the parameters."""
     made = _apply(m, distribution, "sample", [], call, _NOT_DIFFERENTIABLE)
+    node = tensors.as_tensor(m, made, call.node, call.frame).node
+    if has_reparametrised(distribution) is False:
+        node.flags |= {"no-rsample"}
     if _kind(distribution) == "Categorical":
-        tensors.as_tensor(m, made, call.node, call.frame).node.dtype = DType.INTEGER
+        node.dtype = DType.INTEGER
     return made
 
 

@@ -175,10 +175,14 @@ def tell_plain_containers(m: Machine) -> None:
 
 
 def _kind(container: Abstract) -> str:
-    """What takes the place of a container, a list or a dict by text; "" where nothing does."""
+    """What replaces a container: a list, a dict by text; "" where nothing does, "records" where it has some."""
     if isinstance(container, Mapping):
+        if any(map(_is_record, container.items.values())):
+            return "records"
         return "dict" if container.items and all(isinstance(key, str) for key in container.items) else ""
-    return "list" if isinstance(container, Sequence) else ""
+    if not isinstance(container, Sequence):
+        return ""
+    return "records" if any(map(_is_record, container.items)) else "list"
 
 
 def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:

@@ -171,12 +171,22 @@ def not_entered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Non
     tell_not_entered(m, value, _CONTEXTS, node, frame)
 
 
-def tell_not_entered(m: Machine, value: Abstract, names: tuple[str, ...], node: ir.Node, frame: Frame) -> None:
+@hears("yielded")
+def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`yield torch.no_grad()` by a context manager: made there, and never entered."""
+    tell_not_entered(m, value, _CONTEXTS, node, frame, is_yielded=True)
+
+
+def tell_not_entered(
+    m: Machine, value: Abstract, names: tuple[str, ...], node: ir.Node, frame: Frame, *, is_yielded: bool = False
+) -> None:
     """The fact that a context is thrown away unentered, or (`detail` is `not-called`) that its class is."""
     if isinstance(value, Lib) and canonical(value.name) in names:
         m.emit(tape.Fact(at=frame.span(node), what="context-not-entered", detail="not-called", text=frame.text(node)))
     elif isinstance(value, Object) and value.cls in names and not value.state.get("entered"):
-        m.emit(tape.Fact(at=value.at, what="context-not-entered", detail=value.cls, text=frame.text(node)))
+        is_lost_here = isinstance(node, ir.Call) and not is_yielded
+        at = frame.span(node) if is_lost_here else value.at
+        m.emit(tape.Fact(at=at, what="context-not-entered", detail=value.cls, text=frame.text(node)))
 
 
 @function(

@@ -81,6 +81,7 @@ class _Reader:
         positional = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
         self.gradients = frozenset(positional[1:])
         self.assigned: dict[str, list[ir.Node | None]] = {}
+        self.filled: list[str] = []  # the names of lists that a method changes, once for each change
         for node in ir.within(statements):
             self._note(node)
 
@@ -97,6 +98,7 @@ class _Reader:
                 self._bind(node.target, node.value)
             case ir.Call(function=ir.Attribute(target=ir.Name() as owner, name="append" | "extend" | "insert" | "pop")):
                 self._bind(owner, None)
+                self.filled.append(owner.id)
 
     def _bind(self, target: ir.Node, value: ir.Node | None) -> None:
         if isinstance(target, ir.Name):
@@ -159,9 +161,18 @@ class _Reader:
                 return Fault(node.at, "fewer", len(value.items))
             more = any(self.is_tensor(item) for item in value.items[inputs:])
             return Fault(node.at, "more", len(value.items)) if more else None
-        if isinstance(value, ir.Comprehension) and value.kind == "list":
+        if self._is_list(value):
             return Fault(node.at, "list", 0)
         return Fault(node.at, "fewer", 1) if inputs > 1 and self.is_tensor(value) else None
+
+    def _is_list(self, value: ir.Node | None) -> bool:
+        """Whether an expression surely is a list: a comprehension, or `grads = []` that is filled item by item."""
+        if isinstance(value, ir.Name):
+            known = self.assigned.get(value.id, [])
+            made = [each for each in known if each is not None]
+            only_filled = len(known) - len(made) == self.filled.count(value.id)
+            return bool(made) and only_filled and all(map(self._is_list, made))
+        return isinstance(value, ir.Display | ir.Comprehension) and value.kind == "list"
 
     def is_tensor(self, value: ir.Node | None, depth: int = 0) -> bool:
         """Whether an expression surely is one tensor."""

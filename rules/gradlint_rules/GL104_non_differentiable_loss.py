@@ -85,7 +85,7 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import Starved, Why, starved
-from gradlint_rules.uncut import resampled, unsafe
+from gradlint_rules.uncut import hint_of_sample, resampled, unsafe
 from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sink, when
 
@@ -97,7 +97,7 @@ _HELP = "Train on a differentiable stand-in (a cross entropy, a soft overlap, `r
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Operations without a derivative that leave a loss without routes, or make its backward raise."""
     for found in starved(paths, Why.NON_DIFFERENTIABLE):
-        yield Report(found.at, _message(found), _HELP, found.related)
+        yield Report(found.at, _message(found), _HELP, found.related, hints=hint_of_sample(found.culprit))
     yield from _not_implemented(paths)
 
 
@@ -130,4 +130,4 @@ def _missing(arrival: Arrival) -> Value | None:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Draws with `rsample()`, through which a gradient flows; no other operation has a stand-in of the same meaning."""
-    return unsafe("Draw with `rsample()`", resampled(source.expression(finding.at), source))
+    return unsafe("Draw with `rsample()`", resampled(source.expression(finding.at), source, finding.hints))

@@ -95,7 +95,7 @@ from gradlint_rules.computed import losses, used
 from gradlint_rules.held import overlap
 from gradlint_rules.overwritten import is_set, is_step
 from gradlint_rules.starved import is_bypassed, is_cut, is_meant, place
-from gradlint_rules.uncut import mend_cut, unsafe
+from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
 
 SEVERITY = Severity.WARNING
@@ -182,7 +182,8 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     message = f"{_obstacle(first.by)}: no gradient comes back to {names}, which {optimizer} is to train"
     stack = first.by.cut_stack or first.by.stack
     held = Related(first.optimizer.at, f"{optimizer} holds {names}")
-    return Report(at, message, _HELP, places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink)))
+    related = places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink))
+    return Report(at, message, _HELP, related, hints=hint_of_sample(first.by))
 
 
 def _obstacle(value: Value) -> str:

@@ -96,5 +96,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if not isinstance(call, ast.Call):
         raise NoFixError("no call")
     given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    if given is None and any(keyword.arg is None for keyword in call.keywords):
+        raise NoFixError("`**options` can say so as well")
     edit = source.replace(given, "False") if given else source.add_argument(call, "use_reentrant=False")
     return safe("Checkpoint without re-entrance", (edit,))

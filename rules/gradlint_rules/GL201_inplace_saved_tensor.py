@@ -112,8 +112,10 @@ def _help(found: Overwritten) -> str:
 
 
 def _written(found: Overwritten) -> dict[str, str]:
-    """Whether the write goes to a part of a tensor, `x[i] = …`, and not to an item of a list."""
-    return {"of": "part" if bare(found.write.op) in ("setitem", "index_put") else "whole"}
+    """Whether it goes to a part of a tensor, `x[i] = …`, and not to an item of a list; whether an alias is read."""
+    is_part = bare(found.write.op) in ("setitem", "index_put")
+    seen = any(value.op == "view" and value.inputs[-1].at == found.write.at for value in found.sink.ancestors)
+    return {"of": "part" if is_part else "whole", **({"alias": "read"} if seen else {})}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -40,6 +40,8 @@ def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def _registered(value: ast.expr, kind: str, source: FixSource, container: str | None) -> Iterator[Edit]:
     is_display = isinstance(value, ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp)
     is_dict = isinstance(value, ast.Dict | ast.DictComp) if is_display else container == "dict"
+    if container == "records":
+        raise NoFixError("it holds records, which are no modules")
     if not is_display and not container:
         raise NoFixError("neither a list nor a dict by text")
     if isinstance(value, ast.Call) and source.called(value.func).rpartition(".")[2][:1].isupper():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gradlint.finding import Applicability, Edit, Finding, Fix
 from gradlint.rule import FixSource, NoFixError
+from gradlint.tape import Value
 
 _DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
 _PASSED_ON = {"float", "int", "numpy.asarray", "numpy.array"}
@@ -277,14 +278,21 @@ def mend_cut(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         return grad_mode_on(node, source, map(int, finding.hints.get("lines", "").split()))
     match node:
         case ast.Call(func=ast.Attribute(attr="sample")):
-            return resampled(node, source)
+            return resampled(node, source, finding.hints)
         case ast.Call(func=ast.Attribute(attr=name)) if name in _STEPS:
             return straight_through(node, source)
     return uncut(node, source)
 
 
-def resampled(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+def hint_of_sample(value: Value) -> dict[str, str]:
+    """What `resampled` goes by: whether it is drawn from a distribution that has no `rsample`."""
+    return {"rsample": "none"} if "no-rsample" in value.flags else {}
+
+
+def resampled(node: ast.expr, source: FixSource, hints: Mapping[str, str]) -> tuple[Edit, ...]:
     """`.sample()` as `.rsample()`."""
+    if "rsample" in hints:
+        raise NoFixError("torch has no `rsample` for this distribution")
     match node:
         case ast.Call(func=ast.Attribute(attr="sample", value=value) as func):
             return (source.replace(func, f"{source.operand(value)}.rsample"),)

@@ -24,6 +24,8 @@ def out_of_place(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     contexts = [item.context_expr for outer in source.around(statement) for item in getattr(outer, "items", ())]
     if any(is_grad_mode(context, source) for context in contexts):
         raise NoFixError("out of place, the result would be without a graph")
+    if "alias" in finding.hints and not _names_the_whole(statement, finding, source):
+        raise NoFixError("what is written is read by way of another tensor that shares its memory")
     match statement:
         case ast.AugAssign(target=ast.Subscript(value=value)) if finding.hints.get("of") == "part":
             return _on_a_copy(value, statement, source)
@@ -33,6 +35,15 @@ def out_of_place(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         case ast.Assign(targets=[ast.Subscript(value=value)]) if not _writes(statement.value):
             return _on_a_copy(value, statement, source)
     return _of_call(_call(finding, source), statement, source)
+
+
+def _names_the_whole(statement: ast.stmt, finding: Finding, source: FixSource) -> bool:
+    """Whether a part is written by way of what it is a part of: `x[:, 0] = …`, `x[0].fill_(…)`."""
+    match statement:
+        case ast.AugAssign(target=target) | ast.Assign(targets=[ast.Subscript() as target]):
+            return isinstance(target, ast.Subscript)
+    node = source.expression(finding.at)
+    return isinstance(node, ast.Call) and isinstance(_root(node), ast.Subscript)
 
 
 def _call(finding: Finding, source: FixSource) -> ast.Call:

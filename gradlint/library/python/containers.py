@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import kept
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Tensor, Unknown
 from gradlint.library.python.lazies import listed
 from gradlint.library.python.results import functions, last, place, text
 
@@ -51,7 +51,7 @@ def dict_(m: Machine, call: Call) -> Abstract:
 
 def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
     """`into.update(source)`: of a mapping, or of pairs."""
-    from gradlint.interpret.expressions import hashable
+    from gradlint.interpret.expressions import hashable, key_of
 
     contents = source.state.get("items") if isinstance(source, Instance | Object) else None
     source = contents if isinstance(contents, Mapping) else source
@@ -65,11 +65,12 @@ def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
     pairs = listed(m, source, call)
     into.open = into.open or pairs.open
     for item in pairs.items:
-        key = hashable(item.items[0]) if isinstance(item, Sequence) and len(item.items) == 2 else None
-        if key is None:
+        if not isinstance(item, Sequence) or len(item.items) != 2:
             into.open = True
-        elif isinstance(item, Sequence):
-            into.put(Mapping({key: item.items[1]}))
+            continue
+        key, value = item.items
+        into.open = into.open or (hashable(key) is None and not isinstance(key, Tensor))
+        into.put(Mapping({key_of(m, key): value}))
 
 
 @function("collections.defaultdict")
