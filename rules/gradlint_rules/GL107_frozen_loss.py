@@ -81,7 +81,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Tape
+from gradlint.tape import Tape, ancestors
 from gradlint_rules.order import calls_of, related_line, together
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import unsafe
@@ -102,14 +102,15 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _hangs_on_a_filter(found: Starved) -> bool:
     """Whether a loop over modules or names picked nothing or everything, by a question that the source leaves open."""
-    around = dict(found.arrival.sink.iteration)
+    computed = (value.iteration for value in ancestors(found.arrival.loss) if value.inputs)
+    around = {loop for rounds in (found.arrival.sink.iteration, *computed) for loop, _ in rounds}
     return any(decision.loop is not None and decision.loop not in around for decision in found.decisions)
 
 
 def _message(found: Starved) -> str:
     sink = found.arrival.sink
-    frozen = f"every parameter that {loss_of(sink)} depends on is frozen, and none is unfrozen since"
-    return f"{frozen}{when(found.decisions)}: {backward(sink)} raises"
+    parameters = f"every parameter that {loss_of(sink)} depends on{when(found.decisions)}"
+    return f"{parameters} is frozen, and none is unfrozen since: {backward(sink)} raises"
 
 
 def _built(found: Starved) -> dict[str, str]:
