@@ -1,14 +1,16 @@
 """`@dataclass` of the standard library, and for type checkers nothing else, made in half of the time.
 
 The standard library writes and compiles the source of each method, seven for a frozen class, and a check imports more
-than a hundred such classes. Here one `__repr__` serves them all, and that nothing assigns to a frozen instance is left
-to the type checker: the class is made sooner, and so is each of its instances.
+than a hundred such classes. Here one `__repr__` serves them all, `__eq__` and `__hash__` are compiled when they are
+first called, and that nothing assigns to a frozen instance is left to the type checker: the class is made sooner, and
+so is each of its instances.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import reprlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,12 +22,32 @@ else:
 
         def decorate(cls: type) -> type:
             cls.__doc__ = cls.__doc__ or cls.__name__  # a class without would be given its signature, at some cost
-            made = dataclasses.dataclass(repr=False, eq=eq, unsafe_hash=frozen and eq, **options)(cls)
+            made = dataclasses.dataclass(repr=False, eq=options.get("order", False), **options)(cls)
+            if eq:
+                made.__eq__ = vars(made).get("__eq__") or _later(made, "__eq__", _EQUAL)
+                made.__hash__ = _later(made, "__hash__", _HASH) if frozen else None
             if "__repr__" not in vars(cls):
                 made.__repr__ = _shown
             return made
 
         return decorate
+
+
+_EQUAL = "lambda one, other: {one} == {other} if other.__class__ is one.__class__ else NotImplemented"
+_HASH = "lambda one: hash({one})"
+
+
+def _later(made: type, name: str, source: str) -> Callable[..., Any]:
+    """A method that is compiled when it is first called; `{one}` stands for what is compared of an instance."""
+
+    def first(*given: object) -> Any:
+        compared = [field.name for field in dataclasses.fields(made) if field.compare]
+        values = {each: f"({' '.join(f'{each}.{field},' for field in compared)})" for each in ("one", "other")}
+        method = eval(source.format(**values))
+        setattr(made, name, method)
+        return method(*given)
+
+    return first
 
 
 @reprlib.recursive_repr()
