@@ -29,7 +29,6 @@ from gradlint.interpret.values import (
     Super,
     Symbol,
     Tensor,
-    Test,
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
@@ -201,9 +200,7 @@ def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> N
     function = call.node.function if isinstance(call.node, ir.Call) else None
     if isinstance(function, ir.Attribute) and function.name == "any" and not call.values and method.source is not None:
         counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
-        count = counting.derive(_asked(m, call), f"{counting.text}()").asked
-        m.oracle.facts.learn(Test(count, ">=", 0), True)
-        result.test = Test(count, ">", 0)
+        result.test = m.oracle.facts.any_of(counting.derive(_asked(m, call), f"{counting.text}()").asked)
 
 
 def _listed(call: Call) -> str | None:

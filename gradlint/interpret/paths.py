@@ -156,6 +156,11 @@ class Facts:
             case (">=", True) | ("<", False):
                 self._raise_low(test, False)
 
+    def any_of(self, count: Symbol) -> Test:
+        """What `mask.any()` asks of the sum of a mask, which is never below zero."""
+        self.learn(Test(count, ">=", 0), True)
+        return Test(count, ">", 0)
+
     def _lower_high(self, test: Test, is_open: bool) -> None:
         if isinstance(test.operand, int | float):
             self.high[test.subject] = min(self.high.get(test.subject, (float("inf"), True)), (test.operand, is_open))

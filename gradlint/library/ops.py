@@ -301,8 +301,7 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
     """`mask.any()` and `mask.sum() > 0` are one question."""
     count = m.symbol(tensor).derive("count", f"{tensor.node.title}.sum()")
     if name == "any":
-        m.oracle.facts.learn(Test(count.asked, ">=", 0), True)
-        m.tests[id(made.node)] = (made.node, Test(count.asked, ">", 0))
+        m.tests[id(made.node)] = (made.node, m.oracle.facts.any_of(count.asked))
     else:
         m.identify(made.node, count)
     has_some = shapes.has_some(tensor.node)
