@@ -82,9 +82,11 @@ def _once(folder: pathlib.Path, words: tuple[str, ...], seconds: int) -> Traced:
 def _server() -> subprocess.Popen[str]:
     # Under a name that is no file's, so that its frames, a loop among them, are not taken for the program's.
     run = f"exec(compile(open({__file__!r}).read(), '<traced>', 'exec'))"
-    return subprocess.Popen(
+    server = subprocess.Popen(
         [sys.executable, "-c", run], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=buffered()
     )
+    atexit.register(server.communicate)  # it ends when its stdin is closed
+    return server
 
 
 def buffered() -> dict[str, str]:

@@ -7,6 +7,7 @@ stdin and records on stdout, one JSON object a line.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -79,8 +80,10 @@ def _observe(folder: pathlib.Path, entry: str, seconds: int) -> Record:
 
 @functools.cache
 def _server() -> subprocess.Popen[str]:
-    """The process that forks; it ends with this one, when its stdin is closed."""
-    return subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """The process that forks; it ends when its stdin is closed, at the end of this one."""
+    server = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(server.communicate)
+    return server
 
 
 class Watch:
