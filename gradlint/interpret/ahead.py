@@ -9,7 +9,7 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Const
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.machine import Branch, Loop, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ def ask(m: Machine, left: Const, numbers: Iterable[object]) -> None:
     asked = (turn.asked(number) for number in numbers if type(number) is int) if turn is not None else ()
     number = next((number for number in asked if number is not None), None)
     if turn is not None and number is not None:
-        m.state["ahead"] = turn.loop, number
+        m.branch.ahead.append((turn.loop, number))
 
 
-def show(m: Machine) -> None:
-    """Has the round shown in which a branch goes the other way."""
-    loop, number = m.state.pop("ahead", (None, 0))
-    if loop is not None and loop.node is not None:
-        m.session.look_ahead(loop.node, number)
+def show(m: Machine, branch: Branch) -> None:
+    """Has the rounds shown in which a branch goes the other way."""
+    for loop, number in branch.ahead:
+        if loop.node is not None:
+            m.session.look_ahead(loop.node, number)
 
 
 def _turn(m: Machine, number: Const) -> Turn | None:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.dataclass import dataclass
-from gradlint.interpret import ahead, registry
+from gradlint.interpret import ahead, counters, registry
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -36,7 +35,6 @@ from gradlint.ir import nodes as ir
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
-MOST_COUNTED = 8  # written numbers up to this one are run to
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _REACHING = frozenset(["<", "<=", ">", ">=", "==", "!="])
 _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
@@ -70,11 +68,13 @@ def known_truth(value: Abstract) -> bool | None:
     return None
 
 
-def asked(m: Machine, value: Abstract) -> Abstract:
+def asked(m: Machine, value: Abstract, place: ir.Node | None = None) -> Abstract:
     """What is asked where a branch is on `value`: what the `__bool__` of its own class says, or else its `__len__`.
 
     Whoever meets a value asks it once; the questions below are asked of what that gave.
     """
+    if place is not None and isinstance(value, Const):
+        counters.meet(m, place, "==", value, counters.ZERO)
     if isinstance(value, Instance):
         owns = [m.session.member_of(value.cls, name) for name in ("__bool__", "__len__")]
         own = next((own for own in owns if isinstance(own, Function)), None)
@@ -85,7 +85,7 @@ def asked(m: Machine, value: Abstract) -> Abstract:
 
 def question(m: Machine, node: ir.Node, frame: Frame) -> Abstract:
     """What a branch on `node` asks."""
-    return asked(m, m.evaluate(node, frame))
+    return asked(m, m.evaluate(node, frame), node)
 
 
 def test_of(m: Machine, value: Abstract) -> Test:
@@ -201,24 +201,26 @@ def _key(operand: object) -> object:
     return (type(operand), operand)
 
 
-def negate(m: Machine, value: Abstract, text: str) -> Abstract:
+def negate(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """`not value`."""
-    value = asked(m, value)
+    value = asked(m, value, node)
     known = truth(m, value)
     if known is not None:
         return FALSE if known else TRUE
-    return boolean(m, ~test_of(m, value), text)
+    return boolean(m, ~test_of(m, value), frame.text(node))
 
 
 def _is_elementwise(value: Abstract) -> bool:
     return isinstance(value, Unknown) and value.type in ("array", "tensor")
 
 
-def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
+def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str, place: ir.Node | None = None) -> Abstract:
     """`left op right` for anything but a tensor (an elementwise comparison)."""
     left, right = _number(m, left), _number(m, right)
     if isinstance(left, Const) and isinstance(right, Const):
-        _count(m, op, left, right, text)
+        if place is not None:
+            counters.meet(m, (place, op, "left"), op, left, right)
+            counters.meet(m, (place, op, "right"), _TURNED.get(op, op), right, left)
         if op in ("==", "!="):
             ahead.ask(m, left, [right.value])
         try:
@@ -244,37 +246,11 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> 
     if isinstance(right, Const) and _is_hashable(right.value):
         concrete = _concrete(m, left, right, relation)
         if concrete is not None:
-            return compare(m, op, concrete, right, text)
+            return compare(m, op, concrete, right, text, place)
         return boolean(m, Test(m.symbol(left).asked, relation, right.value, negated), text)
     if relation in ("<", ">") and m.symbol(left) is m.symbol(right) and not _is_elementwise(left):
         return FALSE  # epoch = start; epoch > start
     return boolean(m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text)
-
-
-def grows(m: Machine, owner: Abstract, size: Const) -> Const:
-    """The length of something, which is known to grow where it was shorter when it was last asked for, in a loop."""
-    sizes: dict[int, tuple[Abstract, int]] = m.state.setdefault("sizes", {})
-    _, before = sizes.setdefault(id(owner), (owner, size.value))
-    if m.loops and before < size.value:
-        sizes[id(owner)] = (owner, size.value)
-        _growing(m)[id(size)] = size, m.symbol(owner).derive("reached", "length")
-    return size
-
-
-def counts_on(m: Machine, before: Abstract, after: Const) -> Const:
-    """What a counter comes to, which is known to grow in a loop: `steps += 1`, `for steps in itertools.count()`."""
-    if not isinstance(before, Const) or not type(before.value) is type(after.value) is int:
-        return after
-    if m.loops and before.value < after.value:
-        _, count = _growing(m).get(id(before)) or (before, Symbol("count"))
-        _growing(m)[id(after)] = after, count
-    return after
-
-
-def _growing(m: Machine) -> dict[int, tuple[Const, Symbol]]:
-    """The numbers that grow from round to round, by their identity, and what questions about each are asked of."""
-    growing: dict[int, tuple[Const, Symbol]] = m.state.setdefault("growing", {})
-    return growing
 
 
 def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> bool:
@@ -283,20 +259,22 @@ def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> 
     `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but a counter at which the loop is left is not there,
     nor is one in the single round that `if steps == 1000` means.
     """
-    if id(size) not in _growing(m) or type(number.value) not in (int, float):
+    if id(size) not in counters.growing(m) or type(number.value) not in (int, float):
         return False
-    is_counter = _growing(m)[id(size)][1].source is None
-    if is_counter and (op in ("==", "!=") or m.state.get("leaves") is (not now)):
+    if number.written is not None:  # taken for a smaller one, to be reached
         return False
-    is_far = size.value <= number.value > MOST_COUNTED
+    is_counter = counters.growing(m)[id(size)].of.source is None
+    if is_counter and (op in ("==", "!=") or m.branch.leaves is (not now)):
+        return False
+    is_far = size.value <= number.value > counters.MOST_COUNTED
     return is_far and any(loop.number not in m.state.get("in full", ()) for loop in m.loops)
 
 
 def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -> Abstract:
     """A question about what grows: other rounds would answer otherwise, as if the number were not known."""
-    if id(left) not in _growing(m):
+    if id(left) not in counters.growing(m):
         left, right, op = right, left, _TURNED[op]
-    _, count = _growing(m)[id(left)]
+    count = counters.growing(m)[id(left)].of
     negated = op == "!="
     return boolean(m, Test(count, "==" if negated else op, right.value, negated), text)
 
@@ -333,38 +311,6 @@ def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> 
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
-    """A counter that was met with a number which it will come to in so many rounds; of a length, whose it is."""
-
-    counter: Abstract | Symbol
-    period: int
-    begin: int  # the number that it counts from: 0, or the period where it counts down
-    is_length: bool
-
-
-def _count(m: Machine, op: str, left: Const, right: Const, text: str) -> None:
-    """A computed counter met with a number that is written down (`micro == 4`), or counted down to 0.
-
-    `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ. One
-    that is set back where it comes to the number can be waited for as long as it takes.
-    """
-    if not m.loops or type(left.value) is not int or type(right.value) is not int:
-        return
-    counts = op in ("==", ">=", "<=") or m.state.get("waits")
-    counts_down = "%" not in text and m.loops[-1].round == 0
-    for counter, asks, number in ((left, op, right), (right, _TURNED.get(op), left)):
-        if counter.at is None and number.at is not None:
-            down = counter.value + 1 if counts_down and number.value == 0 < counter.value else 0
-            if counts and 1 < (down or number.value) <= MOST_COUNTED:
-                m.session.counted(m, down or number.value)
-            elif asks in _REACHING and (down or 0 <= counter.value <= m.loops[-1].round + 1 < number.value):
-                _, size = _growing(m).get(id(counter), (counter, None))
-                owner = size.source if size is not None else None
-                period = down or number.value + (asks in (">", "<="))
-                m.state["met"] = Met(owner or counter, period, down, owner is not None)
-
-
 def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstract | None:
     """A counter met with an unknown number (`micro == args.accumulate`): that number is taken to be small."""
     if right.at is not None or type(right.value) is not int or not m.loops or not isinstance(left, Unknown):
@@ -388,18 +334,19 @@ def window(m: Machine, unknown: Unknown) -> Const:
     if m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False:  # this path has asked already
         return concretise(m, unknown, 1)
     known = _default(m, unknown)
-    number = concretise(m, unknown, known or SMALL)
-    if not known and unknown.symbol not in m.state.get("lengths", ()):
+    number = m.concrete.setdefault(unknown.symbol, known or Const(SMALL))
+    if known is None and unknown.symbol not in m.state.get("lengths", ()):
         m.session.guess(m)
-    m.session.counted(m, int(number.value))
+    m.session.counted(m, number)
     return number
 
 
-def _default(m: Machine, unknown: Unknown) -> int:
+def _default(m: Machine, unknown: Unknown) -> Const | None:
     """The default of a command-line flag that is more than one, and few enough to be run to."""
     _, default = m.state.get("options", {}).get(unknown.symbol) or (None, None)
-    known = default.value if isinstance(default, Const) and type(default.value) is int else 0
-    return known if 1 < known <= MOST_COUNTED else 0
+    if not isinstance(default, Const) or type(default.value) is not int:
+        return None
+    return default if 1 < default.value <= counters.MOST_COUNTED else None
 
 
 def is_length(m: Machine, unknown: Unknown) -> bool:

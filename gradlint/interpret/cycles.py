@@ -22,17 +22,17 @@ from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
 
 if TYPE_CHECKING:
-    from gradlint.interpret.conditions import Met
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.counters import Met
+    from gradlint.interpret.machine import Branch, Loop, Machine
 
 MAX_DEPTH = 3  # calls within calls that are looked through for what sets a counter back
 
 
-def come_round(m: Machine, node: ir.If, frame: Frame) -> None:
-    """Has the rounds of a counter counted that was met with a number, where a side of the branch sets it back."""
-    met = m.state.pop("met", None)
-    if met is not None and _is_set_back(m, met, [*node.then, *node.otherwise, *node.behind], frame, 0):
-        m.session.counted(m, met.period)
+def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
+    """Has the rounds of counters counted that were held against a number, where a side of the branch sets them back."""
+    for met in branch.met:
+        if _is_set_back(m, met, [*node.then, *node.otherwise, *node.behind], frame, 0):
+            m.session.comes_to(m, met.place, met.period, met.numbers)
 
 
 def is_on_the_way(m: Machine, loop: Loop) -> bool:
@@ -50,11 +50,10 @@ def _begins_again(m: Machine, met: Met, node: ir.Node, frame: Frame, depth: int)
         case ir.Assign(value=ir.Display(items=[])):
             return met.is_length and any(_is_met(m, met, target, frame) for target in node.targets)
         case ir.Assign():
-            is_begin = _number(m, node.value, frame) == met.begin
-            return is_begin and any(_is_met(m, met, target, frame) for target in node.targets)
+            goes_on = any(_is_met(m, met, part, frame) for part in ir.within([node.value]))
+            return not goes_on and any(_is_met(m, met, target, frame) for target in node.targets)
         case ir.Augment(op="+" | "-"):
-            is_back = (node.op == "-") == (met.begin == 0) and _number(m, node.value, frame) == met.period
-            return is_back and _is_met(m, met, node.target, frame)
+            return (node.op == "-") == met.counts_up and _is_met(m, met, node.target, frame)
         case ir.Delete(targets=[ir.Subscript(target=target, index=ir.Slice(lower=None, upper=None))]):
             return met.is_length and _is_met(m, met, target, frame)
         case ir.Call(function=ir.Attribute(target=target, name="clear")) if met.is_length:
@@ -68,11 +67,6 @@ def _is_met(m: Machine, met: Met, node: ir.Node, frame: Frame) -> bool:
     """Whether it is what holds the counter: by identity, whatever it is called there."""
     held = _held(m, node, frame)
     return held is not None and (m.symbol(held) is met.counter if met.is_length else held is met.counter)
-
-
-def _number(m: Machine, node: ir.Node, frame: Frame) -> object:
-    held = _held(m, node, frame)
-    return held.value if isinstance(held, Const) and type(held.value) is int else None
 
 
 def _is_set_back_by(m: Machine, met: Met, call: ir.Call, frame: Frame, depth: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import ahead, conditions, kept, tensors
+from gradlint.interpret import ahead, conditions, counters, kept, tensors
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -68,8 +68,8 @@ MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
 
 @handles(EVALUATE, ir.Literal)
 def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
-    if type(node.value) is int and node.value in m.session.shrunk:
-        return Const(m.session.shrunk[node.value], frame.span(node), node.value)
+    if type(node.value) is int and node.value in m.session.periods.smaller:
+        return Const(m.session.periods.smaller[node.value], frame.span(node), node.value)
     if not is_small(node.value):
         return m.unknown(frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str")
     if node.cached is None:
@@ -157,8 +157,12 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if isinstance(left, Const) and isinstance(right, Const):
         if left.value is None or right.value is None:
             return _with_none(m, left if left.value is None else right, node, frame)
+        if op == "%" and type(left.value) is int:
+            m.session.counted(m, right)
         made = _constants(op, left.value, right.value, m, node, frame)
-        return ahead.computed(m, op, left, right, made) if isinstance(made, Const) and m.loops else made
+        if isinstance(made, Const) and m.loops:
+            return ahead.computed(m, op, left, right, counters.computed(op, left, right, made))
+        return made
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
@@ -224,8 +228,6 @@ def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame:
         return m.unknown(frame.text(node), data=True, type=kind)
     if op == "<<" and not (isinstance(right, int) and 0 <= right < 64):
         return m.unknown(frame.text(node), data=True, type=kind)
-    if op == "%" and type(left) is int and type(right) is int:
-        m.session.counted(m, right)
     try:
         return Const(_PYTHON[op](left, right))
     except (TypeError, ValueError, ArithmeticError):
@@ -381,7 +383,7 @@ def _is_plain(value: Abstract) -> bool:
 def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
     operand = _concrete(m, m.evaluate(node.operand, frame))
     if node.op == "not":
-        return conditions.negate(m, operand, frame.text(node))
+        return conditions.negate(m, operand, node, frame)
     if isinstance(operand, Const) and isinstance(operand.value, int | float):
         value = operand.value
         return Const(-value if node.op == "-" else value if node.op == "+" or isinstance(value, float) else ~value)
@@ -397,13 +399,13 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
 def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
     """`and` and `or` give an operand; which one can be a branch of its own."""
     stops_at = node.op == "or"
-    default = not stops_at and m.state.get("refused") is not node  # if kind == "b" and size is None: raise …
+    default = not stops_at and m.branch.refused is not node  # if kind == "b" and size is None: raise …
     value: Abstract = NONE
     for position, part in enumerate(node.values):
         value = m.evaluate(part, frame)
         if position == len(node.values) - 1:
             return value
-        said = conditions.asked(m, value)
+        said = conditions.asked(m, value, part)
         known = conditions.truth(m, said)
         if known is None:
             known = conditions.decide(m, said, part, frame, default=default)
@@ -452,12 +454,12 @@ def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: i
     if op in _COMPARISONS and (isinstance(left, Tensor) or isinstance(right, Tensor)):
         plain = [conditions.known_number(side) for side in (left, right)]
         if None not in plain:
-            return conditions.compare(m, op, left, right, text)
+            return conditions.compare(m, op, left, right, text, node)
         made = tensors.apply(m, f"torch.{_COMPARISONS[op]}", [left, right], node, frame, lookup(_COMPARISONS[op]))
         made.node.dtype = DType.BOOL
         conditions.name_comparison(m, made, op, left, right, text)
         return made
-    result = conditions.compare(m, op, left, right, text)
+    result = conditions.compare(m, op, left, right, text, node)
     if (
         op in _COMPARISONS
         and isinstance(result, Unknown)
@@ -531,6 +533,7 @@ def _leaves(value: Abstract) -> Iterator[Abstract]:
 
 @handles(EVALUATE, ir.Comprehension)
 def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
+    from gradlint.interpret.iteration import like_listed
     from gradlint.interpret.machine import Frame as Scope
 
     scope = Scope(frame.code, {}, frame, function=frame.function)
@@ -561,7 +564,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         return mapping
     if node.kind != "generator" and len(m.sinks) > sinks:
         kept.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
-    made = Sequence(node.kind, items, at=frame.span(node))
+    made = Sequence(node.kind, items if m.session.is_training(node) else like_listed(m, items), at=frame.span(node))
     if left_out and not items:
         m.state.setdefault("all left out", []).append(made)
     return made

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import memo
-from gradlint.interpret import ahead, conditions, estimates, shapes, tensors
+from gradlint.interpret import ahead, counters, estimates, shapes, tensors
 from gradlint.interpret.calls import run_generator
 from gradlint.interpret.machine import ITERATE, Visit, handles
 from gradlint.interpret.registry import bases, tell
@@ -98,6 +98,11 @@ def is_counted(m: Machine) -> bool:
     return m.session.listed == m.session.batches
 
 
+def _is_of_batches(m: Machine) -> bool:
+    """Whether the innermost loop is one over batches."""
+    return bool(m.loops and m.loops[-1].over) and m.loops[-1].rounds == m.session.batches
+
+
 def _is_in_full(m: Machine) -> None:
     """Notes that the innermost loop is run in all of its rounds."""
     if m.loops:
@@ -125,6 +130,13 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
             rest = sequence.rest or Unknown(m.symbol(sequence).derive(("rest", number), "item"))
             if visit(rest):
                 return
+
+
+def like_listed(m: Machine, items: list[Abstract]) -> list[Abstract]:
+    """As many of a list's items as leave what all of them leave to the counters, where there are any."""
+    if not is_counted(m) or any(_is_each_meant(item, MOST_WRITTEN) for item in items):
+        return items
+    return items[: m.session.listed_as(len(items))]
 
 
 def _is_each_meant(item: Abstract, position: int) -> bool:
@@ -173,8 +185,12 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             m.loops[-1].length = length
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
         shown: Iterable[int] = known
-        if length > most and not (length <= MOST_WRITTEN and _picks(m)):
-            most = m.session.shown(length, m.loops[-1]) if m.session.trains(m) or is_counted(m) else most
+        is_long = length > most or (m.session.periods.smaller and _is_of_batches(m))
+        if is_long and not (length <= MOST_WRITTEN and _picks(m)):
+            if m.session.trains(m):
+                most = m.session.shown(length, m.loops[-1])
+            elif is_counted(m):
+                most = m.session.items(length)
             shown = _shown(m, known, m.session.numbers(known, most))
         else:
             _is_in_full(m)
@@ -193,7 +209,7 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
     item: Abstract = numbers.start
     for round_ in turns:
         if isinstance(start, int) and isinstance(step, int):
-            item = _turn(m, conditions.counts_on(m, item, Const(start + round_ * step)))
+            item = _turn(m, counters.counts_on(m, item, Const(start + round_ * step)))
         else:
             item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
         if m.loops and isinstance(stop, Unknown) and step == 1 and round_ == turns[-1]:

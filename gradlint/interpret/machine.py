@@ -15,6 +15,7 @@ from gradlint.interpret.values import NONE, Abstract, Call, Const, Symbol, Tenso
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from gradlint.interpret.counters import Course, Met
     from gradlint.interpret.paths import Oracle
     from gradlint.interpret.session import Session
     from gradlint.program.modules import Source
@@ -118,6 +119,18 @@ class GradState:
 
 
 @dataclass(eq=False, slots=True)
+class Branch:
+    """A branch whose condition is being asked, and what is met there that other rounds would answer otherwise."""
+
+    waits: bool = False  # it leaves, and does nothing else, as long as a counter has not come to a number
+    leaves: bool | None = None  # the answer with which the loop is left
+    refused: ir.Node | None = None  # the condition of what raises
+    repeats: bool = False  # it is that of a loop
+    met: list[Met] = field(default_factory=list)
+    ahead: list[tuple[Loop, int]] = field(default_factory=list)  # the rounds in which numbers come to what is asked
+
+
+@dataclass(eq=False, slots=True)
 class Loop:
     """A loop that is being run: how many rounds it takes, and which one it is in."""
 
@@ -175,6 +188,9 @@ class Machine:
         self.protected: list[Frame] = []  # whose `try` catches what a backward raises
         self.trying: list[tuple[ir.Try, Frame, int]] = []  # whose bodies are being run, and in how many loops
         self.appended: dict[int, Span] = {}  # where something was last put into a container
+        self.outside = Branch()  # of all conditions: what statements meet there is met by the next branch
+        self.branch = self.outside
+        self.courses: dict[object, Course] = {}  # of counters, by the places where they are held against a number
         self.loops: list[Loop] = []
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
@@ -315,6 +331,18 @@ class Machine:
     def listed(self) -> int:
         """How many items of something without a known end a list of them has; within another list, a few."""
         return ITEMS if any(not loop.over for loop in self.loops) else self.session.listed
+
+    @contextmanager
+    def asking(self, branch: Branch) -> Iterator[Branch]:
+        """Asks the condition of a branch."""
+        outer, self.branch = self.branch, branch
+        if outer is self.outside:
+            branch.met, branch.ahead = outer.met, outer.ahead
+            outer.met, outer.ahead = [], []
+        try:
+            yield branch
+        finally:
+            self.branch = outer
 
     @contextmanager
     def loop(self, over: str, rounds: int = 2) -> Iterator[Loop]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import Frame, Loop, Machine, Raised, Stop
 from gradlint.interpret.paths import Oracle, Restart
+from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
 from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, tell
-from gradlint.interpret.statements import BATCHES, ROUNDS
+from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -42,8 +42,6 @@ from gradlint.program.modules import Program
 _TRAINS = frozenset(
     ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
 )
-MOST_BATCHES = 11  # rounds of a loop, at most, to see a step that runs every so often
-LARGEST = 4  # a step that runs less often than this is taken to run every few rounds
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
@@ -67,7 +65,7 @@ class Session:
         self.batches = BATCHES
         self.restarts = 0
         self.steps = 0
-        self.shrunk: dict[int, int] = {}  # literals that count rounds, and what they are taken to be
+        self.periods = Periods()
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
@@ -78,8 +76,6 @@ class Session:
         self.has_shown = False  # whether a loop was run for a length that is known
         self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
         self._ahead: dict[ir.Node | None, set[int]] = {}  # the rounds of loops over numbers that branches ask for
-        self._periods: dict[int, int] = {}  # of these, the ones that were met as a modulus
-        self._moduli: set[int] = set()
         self._windows = 1  # that a loop shows: one where a loop around it comes back to it
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
@@ -164,28 +160,35 @@ class Session:
         if (loop.node in self.guesses) if loop is not None and loop.over else self.guesses:
             return self.batches
         self.has_shown = True
-        return length if length <= self.batches else self.like(length)
+        return length if length <= self.batches and self.periods.are_written else self.like(length)
+
+    def listed_as(self, listed: int) -> int:
+        """How many items to keep of a list that was made of so many, which can stand for more."""
+        if listed <= iteration.MOST_SHOWN:
+            return self.shown(listed)
+        common = self.periods.common
+        return listed - (listed - self.batches) // common * common
+
+    def items(self, length: int) -> int:
+        """How many items to list of a known number: a few are listed as they are, and of many more than a few."""
+        if self.guesses:
+            return self.batches
+        self.has_shown = True
+        most = iteration.MOST_SHOWN
+        return length if length <= most else self.periods.like(length, most + 1)
 
     def like(self, length: int) -> int:
         """Rounds enough for a window, with the remainder that a loop of this length leaves to every counter."""
         self.has_shown = True
-        enough = range(self.batches, 2 * MOST_BATCHES)
-        return next((rounds for rounds in enough if self._is_like(rounds, length)), self.batches)
-
-    def _is_like(self, rounds: int, length: int) -> bool:
-        """Whether so many rounds, with counters as they are taken to be, leave the remainders of so many as written."""
-        whole = self._moduli - set(self._periods.values())
-        if any((rounds % small == 0) != (length % modulus == 0) for modulus, small in self._periods.items()):
-            return False
-        return all(rounds % modulus == length % modulus for modulus in whole)
+        return self.periods.like(length, self.batches)
 
     def numbers(self, known: range, rounds: int) -> list[int]:
         """The numbers of the rounds shown of a longer loop: half of them late ones, at which all counters are as far as
         they would be; the very last one, where they leave its remainder."""
-        period, late = math.lcm(*self._moduli), rounds // 2
+        period, late = self.periods.common, rounds // 2
         skipped = max(0, len(known) - rounds) // period * period
         shown = [*known[: rounds - late], *known[skipped + rounds - late : skipped + rounds]]
-        if self._is_like(len(known), len(known)):
+        if self.periods.stand_for(len(known), len(known)):
             shown[-1] = known[-1]
         return shown
 
@@ -198,7 +201,7 @@ class Session:
 
     def ahead(self, loop: Loop) -> set[int]:
         """The rounds that branches ask for of a loop over numbers; none where its rounds are those of counters."""
-        counts = loop.rounds == self.batches and (self._moduli or self._periods)
+        counts = loop.rounds == self.batches and self.periods
         return set() if counts else self._ahead.get(loop.node, set())
 
     def trains(self, m: Machine) -> bool:
@@ -211,25 +214,33 @@ class Session:
             known = self._rounds[id(node)] = _trains(node.body)
         return known
 
-    def counted(self, m: Machine, modulus: int) -> None:
-        """A counter met `% modulus`: the entry is run again, with rounds enough for whole windows and a remainder."""
+    def counted(self, m: Machine, number: Const) -> None:
+        """A counter met `% number`, or a window of as many micro-batches."""
+        if type(number.value) is int:
+            written = number.value if number.written is None else number.written
+            self.comes_to(m, ("every", written), Period(written, number.value), Numbers((written, written - 1)))
+
+    def comes_to(self, m: Machine, place: object, period: Period, numbers: Numbers) -> None:
+        """A counter will come to a number, and then begin again: the entry is run again, with rounds enough for whole
+        windows and a remainder."""
         loop = self.counting(m)
-        if modulus < 2 or loop is None or modulus in self.shrunk:
+        if period.shown < 2 or loop is None:
             return
         windows = self._windows if any(map(_repeats, m.loops[: m.loops.index(loop)])) else 2
-        if modulus in self._moduli and windows == self._windows:
-            return
-        if modulus > LARGEST:
-            small = self._periods[modulus] = _small(modulus, loop.length)
-            self.shrunk |= {modulus: small, modulus - 1: small - 1}
-            self.restart()
-        else:
-            self._moduli.add(modulus)
+        if self.periods.meets(place, period, numbers, loop.length) or windows != self._windows:
             self._windows = windows
-            rounds = _rounds_for(self._moduli, windows)
-            if rounds != self.batches or self.has_shown:  # a length is shown with the remainder of each counter
-                self.batches = rounds
-                self.restart()
+            self._run_longer()
+
+    def came_round(self, place: object, shown: int) -> None:
+        """A counter has begun again, so many rounds behind where it began before."""
+        if shown > 1 and self.periods.sees(place, shown):
+            self._run_longer()
+
+    def _run_longer(self) -> None:
+        rounds = self.periods.rounds(self._windows)
+        if rounds != self.batches or self.has_shown or not self.periods.are_written:
+            self.batches = rounds
+            self.restart()
 
     def counting(self, m: Machine) -> Loop | None:
         """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks within it."""
@@ -317,22 +328,6 @@ def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
 def _repeats(loop: Loop) -> bool:
     """Whether a loop of the program is run more than once."""
     return bool(loop.over) and loop.rounds > 1
-
-
-def _small(modulus: int, length: int | None) -> int:
-    """What a large modulus is taken to be: a number that leaves a remainder of the loop where this one does."""
-    for small in (conditions.SMALL, LARGEST):
-        if length is not None and (length % small == 0) == (length % modulus == 0):
-            return small
-    return conditions.SMALL
-
-
-def _rounds_for(moduli: set[int], windows: int) -> int:
-    """How many rounds show whole windows of each counter and leave a remainder, counted from 0 as from 1."""
-    for rounds in range(windows * max(moduli) + 1, MOST_BATCHES):
-        if all(rounds % modulus == 1 if modulus == 2 else rounds % modulus > 1 for modulus in moduli):
-            return max(rounds, BATCHES)
-    return MOST_BATCHES
 
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:

@@ -6,10 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import ahead, conditions, cycles, dispatch, kept, tensors
+from gradlint.interpret import ahead, conditions, counters, cycles, dispatch, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import MAX_ITEMS, is_endless, is_window
-from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Frame, Loop, Raised, Signal, Stop, handles
+from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Branch, Frame, Loop, Raised, Signal, Stop, handles
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
 from gradlint.interpret.values import (
     MOST_ITEMS,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 ROUNDS = 2  # of a loop whose length is not known
-BATCHES = 3  # of a loop over batches
 
 
 def summary(value: Abstract, depth: int = 0) -> object:
@@ -325,7 +324,7 @@ def _put_away(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
 def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
     value = m.evaluate(node.value, frame)
     if m.loops and isinstance(value, Const) and _is_augmented(node, frame):
-        value = conditions.counts_on(m, m.evaluate(node.targets[0], frame), value)
+        value = counters.counts_on(m, m.evaluate(node.targets[0], frame), value)
     for target in node.targets:
         assign(m, target, value, frame)
     if frame.is_class and node.annotation is not None and isinstance(node.targets[0], ir.Name):
@@ -401,7 +400,7 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         if handler is not None:
             handler(m, before, Call(node.op, [value], {}, node, frame))
     after = binary(m, node.op, before, value, node, frame)
-    return conditions.counts_on(m, before, after) if isinstance(after, Const) else after
+    return counters.counts_on(m, before, after) if isinstance(after, Const) else after
 
 
 @handles(EXECUTE, ir.Delete)
@@ -468,11 +467,11 @@ def _waits(node: ir.If) -> bool:
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
-    m.state["waits"], m.state["leaves"] = _waits(node), node.leaves
-    m.state["refused"] = node.test if node.then and isinstance(node.then[-1], ir.Raise) else None
-    value = conditions.question(m, node.test, frame)
-    cycles.come_round(m, node, frame)
-    ahead.show(m)
+    refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
+    with m.asking(Branch(_waits(node), node.leaves, node.test if refuses else None)) as branch:
+        value = conditions.question(m, node.test, frame)
+    cycles.come_round(m, branch, node, frame)
+    ahead.show(m, branch)
     known = conditions.truth(m, value)
     if known is not None:
         if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
@@ -510,8 +509,8 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
         loop.node = node
         loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
         while loop.goes_on:
-            m.state["leaves"] = False
-            value = conditions.question(m, node.test, frame)
+            with m.asking(Branch(leaves=False, repeats=True)):
+                value = conditions.question(m, node.test, frame)
             known = conditions.truth(m, value)
             if known is False:
                 loop.ends()

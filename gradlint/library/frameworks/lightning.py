@@ -19,8 +19,8 @@ from gradlint.finding import Span
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.expressions import binary
 from gradlint.interpret.machine import Loop
+from gradlint.interpret.periods import BATCHES
 from gradlint.interpret.registry import alias, attribute, enters, function, is_a, method, parent
-from gradlint.interpret.statements import BATCHES
 from gradlint.interpret.values import (
     NONE,
     TRUE,
@@ -144,7 +144,7 @@ class _Fit:
 
         def batch(loop: Loop) -> None:
             if not loop.round:
-                self.m.session.counted(self.m, self.settings.window)
+                self.m.session.counted(self.m, Const(self.settings.window))
             is_last = loop.round == loop.rounds - 1
             _tell_trainer(self.m, self.module, loop.rounds, is_last, self.call)
             data = Unknown(symbol.derive(("batch", loop.round), "batch"), data=True)

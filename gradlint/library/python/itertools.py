@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions
+from gradlint.interpret import conditions, counters
 from gradlint.interpret.iteration import iterates, rounds
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import function, method
@@ -157,7 +157,7 @@ def over_count(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     item: Abstract = start
     for round_ in rounds(m):
         if known and isinstance(start, Const) and isinstance(step, Const):
-            item = conditions.counts_on(m, item, Const(start.value + round_ * step.value))
+            item = counters.counts_on(m, item, Const(start.value + round_ * step.value))
         else:
             item = Unknown(m.symbol(receiver).derive(round_, "count"), data=True, type="number")
         if visit(item):

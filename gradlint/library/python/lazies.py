@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, statements
+from gradlint.interpret import conditions, counters, statements
 from gradlint.interpret.iteration import is_endless, is_window, iterates
 from gradlint.interpret.machine import Raised, Visit
 from gradlint.interpret.registry import function
@@ -103,7 +103,7 @@ def over_enumerate(m: Machine, receiver: Object, visit: Visit, call: Call) -> No
         passed += 1
         if first is not None:
             number = Const(first + _position(source, item, passed - 1))
-            counter = conditions.counts_on(m, counter, number) if passed > 1 else number
+            counter = counters.counts_on(m, counter, number) if passed > 1 else number
             return visit(pair(counter, item))
         count = Unknown(m.symbol(start).derive(("count", passed), "count"), data=True, type="number")
         return visit(pair(count, item))

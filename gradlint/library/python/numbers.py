@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, kept, shapes, tensors
+from gradlint.interpret import conditions, counters, kept, shapes, tensors
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     Abstract,
@@ -188,7 +188,7 @@ def length(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     known = _known_length(value)
     if known is not None:
-        return conditions.grows(m, value, Const(known)) if isinstance(value, Sequence) else Const(known)
+        return counters.grows(m, value, Const(known)) if isinstance(value, Sequence) else Const(known)
     if defines(value, "__len__"):
         return m.invoke(m.attribute(value, "__len__", call), [], call)
     symbol = m.symbol(value)

@@ -1,0 +1,163 @@
+"""Counters: numbers that go on from round to round, and how often they come to one that is written down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.dataclass import dataclass
+from gradlint.interpret.periods import Numbers, Period
+from gradlint.interpret.values import Abstract, Const, Symbol
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+MOST_COUNTED = 8  # rounds that are run to, wherever the counter is set back
+ZERO = Const(0)  # what `if not left` holds a counter against
+_UP = {"==": 0, "!=": 0, ">=": 0, "<": 0, ">": 1, "<=": 1}  # from a number to that at which the answer is another
+_DOWN = {"==": 0, "!=": 0, "<=": 0, ">": 0, "<": -1, ">=": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How something went on in the rounds of a loop, at a place where it is held against a number.
+
+    `step` is what a round adds to it: 0 where it is not known to count.
+    """
+
+    begin: int
+    now: int
+    step: int
+    number: int
+    at: tuple[int, int]  # the loop, and its round
+    is_whole: bool = True  # no round was left out, and no number that it counts to
+
+    def end(self, op: str) -> int:
+        """The number from which on the answer is another."""
+        return self.number + (_UP if self.step > 0 else _DOWN)[op]
+
+    def lasts(self, op: str) -> int:
+        """In how many rounds it comes to its end, the first and the last among them; 0 where it goes another way."""
+        if not self.step or not self.is_whole or (self.end(op) - self.now) * self.step < 0:
+            return 0
+        return _steps(self.begin, self.end(op), self.step) + 1
+
+    def turns(self, op: str, after: Course) -> int:
+        """In how many rounds it comes round, where it has come to its end, and begins again in the next round."""
+        if not self.step or after.at != _next(self.at) or (after.now - self.now) * self.step > 0:
+            return 0
+        return _steps(after.now, self.now, self.step) + 1 if (self.now - self.end(op)) * self.step >= 0 else 0
+
+
+def _steps(begin: int, end: int, step: int) -> int:
+    return -((begin - end) // step)
+
+
+def _next(at: tuple[int, int]) -> tuple[int, int]:
+    return at[0], at[1] + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A number that has grown by `step`, and what questions about it are asked of."""
+
+    number: Const
+    of: Symbol
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A counter that will come to a number, from which it can be set back; of a length, whose it is."""
+
+    place: object
+    counter: Abstract | Symbol
+    period: Period
+    numbers: Numbers
+    counts_up: bool
+    is_length: bool
+
+
+def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> None:
+    """Something is held against a number, and may count the rounds until it comes to that.
+
+    `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ. One
+    that is set back where it comes to the number can be waited for as long as it takes.
+    """
+    at = _round(m)
+    if at is None or m.branch.repeats or op not in _UP or not type(counter.value) is type(number.value) is int:
+        return
+    before = m.courses.get(place)
+    course = m.courses[place] = _course(m, before, counter, number, at)
+    shown = before.turns(op, course) if before is not None else 0
+    if shown > 1:
+        m.session.came_round(place, shown)
+    shown, is_written = course.lasts(op), number.at is not None or number is ZERO
+    stays = is_written or (before is not None and before.number == number.value)
+    if shown < 2 or counter.at is not None or not stays:
+        return
+    step, less = abs(course.step), abs(_less(number) - _less(counter))
+    period, end = Period(shown + less // step, shown), course.end(op) + _less(number)
+    begin = end if course.step > 0 else end + period.written * step
+    grown = growing(m).get(id(counter))
+    owner = grown.of.source if grown is not None else None
+    numbers = (begin, begin - 1) if is_written else (begin + 1, begin, begin - 1)
+    met = Met(place, owner or counter, period, Numbers(numbers, step), course.step > 0, owner is not None)
+    is_reached = op in ("==", ">=" if course.step > 0 else "<=")
+    if is_written and (is_reached or m.branch.waits) and begin > 1 and period.written <= MOST_COUNTED:
+        m.session.comes_to(m, met.place, met.period, met.numbers)
+    else:
+        m.branch.met.append(met)
+
+
+def _round(m: Machine) -> tuple[int, int] | None:
+    """The innermost loop that runs over what is no callable, and its round."""
+    return next((each for each in reversed(m.rounds) if each[0] not in m.over_callables), None)
+
+
+def _course(m: Machine, before: Course | None, counter: Const, number: Const, at: tuple[int, int]) -> Course:
+    value = counter.value
+    if before is None or before.at[0] != at[0]:
+        grown = growing(m).get(id(counter))
+        return Course(value, value, grown.step if grown is not None else 0, number.value, at)
+    step = value - before.now
+    is_whole = before.is_whole and at == _next(before.at) and (before.step in (0, step) or step * before.step < 0)
+    if not is_whole or before.step not in (0, step):
+        return Course(value, value, 0, number.value, at, is_whole)
+    return Course(before.begin, value, step, number.value, at)
+
+
+def _less(number: Const) -> int:
+    """How much smaller a number is than it would be, if what is written were taken for what it is."""
+    return 0 if number.written is None else number.written - number.value
+
+
+def computed(op: str, left: Const, right: Const, made: Const) -> Const:
+    """What `left op right` gives, which is smaller than it would be where one of them is."""
+    is_near = left.written is not None and right.written is None and op in "+-"
+    return Const(made.value, made.at, made.value + _less(left)) if is_near else made
+
+
+def grows(m: Machine, owner: Abstract, size: Const) -> Const:
+    """The length of something, which is known to grow where it was shorter when it was last asked for, in a loop."""
+    sizes: dict[int, tuple[Abstract, int]] = m.state.setdefault("sizes", {})
+    _, before = sizes.setdefault(id(owner), (owner, size.value))
+    if m.loops and before < size.value:
+        sizes[id(owner)] = (owner, size.value)
+        growing(m)[id(size)] = Grown(size, m.symbol(owner).derive("reached", "length"), size.value - before)
+    return size
+
+
+def counts_on(m: Machine, before: Abstract, after: Const) -> Const:
+    """What a counter comes to, which is known to grow in a loop: `steps += 1`, `for steps in itertools.count()`."""
+    if not isinstance(before, Const) or not type(before.value) is type(after.value) is int:
+        return after
+    if m.loops and before.value < after.value:
+        known = growing(m).get(id(before))
+        growing(m)[id(after)] = Grown(after, known.of if known else Symbol("count"), after.value - before.value)
+    return after
+
+
+def growing(m: Machine) -> dict[int, Grown]:
+    """The numbers that grow from round to round, by their identity."""
+    found: dict[int, Grown] = m.state.setdefault("growing", {})
+    return found
