@@ -62,6 +62,7 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import (
     Backward,
+    End,
     Fact,
     InPlace,
     Kind,
@@ -118,9 +119,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _stepping(tape: Tape) -> list[Optimizer]:
-    """The optimizers that step, which alone can lose what they hold."""
+    """The optimizers that step, which alone can lose what they hold; all of them, where the run ended before that."""
     found = {id(event.optimizer): event.optimizer for event in tape.events if isinstance(event, OptimizerStep)}
-    return list(found.values())
+    cut_off = any(isinstance(event, End) and event.raised for event in tape.events[-1:])
+    return tape.optimizers() if found and cut_off else list(found.values())
 
 
 def _late(tape: Tape, how: str = "attached") -> _Late:
