@@ -332,7 +332,7 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
 def window(m: Machine, unknown: Unknown) -> Const:
     """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to leave a remainder."""
     if m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False:  # this path has asked already
-        return concretise(m, unknown, 1)
+        return concretise(m, unknown, Const(1))
     known = _default(m, unknown)
     number = m.concrete.setdefault(unknown.symbol, known or Const(SMALL))
     if known is None and unknown.symbol not in m.state.get("lengths", ()):
@@ -355,15 +355,17 @@ def is_length(m: Machine, unknown: Unknown) -> bool:
     return in_training and unknown.symbol in m.state.get("lengths", ())
 
 
-def length(m: Machine, unknown: Unknown) -> int:
+def length(m: Machine, unknown: Unknown) -> Const:
     """The length that something is taken to have in a training loop."""
     known = m.state["lengths"][unknown.symbol]
-    return int(m.session.shown(known, m.loops[-1]) if isinstance(known, int) else m.session.batches)
+    if not isinstance(known, int):
+        return Const(m.session.batches)
+    return Const(m.session.shown(known, m.loops[-1]), None, known)
 
 
-def concretise(m: Machine, unknown: Unknown, number: int) -> Const:
+def concretise(m: Machine, unknown: Unknown, number: Const) -> Const:
     """Takes an unknown number to be `number` from here on."""
-    return m.concrete.setdefault(unknown.symbol, Const(number))
+    return m.concrete.setdefault(unknown.symbol, number)
 
 
 def _number(m: Machine, value: Abstract) -> Abstract:

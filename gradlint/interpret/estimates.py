@@ -30,9 +30,10 @@ def _of(m: Machine, symbol: Symbol, depth: int) -> int | None:
         _, known = m.state.get("options", {}).get(symbol) or (None, None)
     if isinstance(known, Const):
         return known.value if type(known.value) is int else None
+    length: int | None = m.state.get("lengths", {}).get(symbol)
     made = _operation(symbol)
-    if made is None or depth == 0:
-        return None
+    if length is not None or made is None or depth == 0:
+        return length
     op, operand, base_is_left = made
     one = _of(m, symbol.source, depth - 1) if symbol.source is not None else None
     other = operand if isinstance(operand, int) else _of(m, operand, depth - 1)
@@ -58,12 +59,15 @@ def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
     """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they come to."""
     if not m.session.trains(m) or m.loops[-1].rounds != m.session.batches:
         return range(m.loops[-1].rounds if m.loops else 2)
-    number = conditions.length(m, stop) if conditions.is_length(m, stop) else estimated(m, stop)
+    written = m.state["lengths"][stop.symbol] if conditions.is_length(m, stop) else None
+    number = estimated(m, stop) if written is None else written
+    if number is None and conditions.is_length(m, stop):
+        number = m.session.batches
     many = m.session.batches
     if number is not None:
         length = range_length(start, number, step)
-        many = m.session.like(length if _is_product(stop.symbol) else m.session.shown(length, m.loops[-1]))
-    _take(m, stop, start + many * step)
+        many = m.session.like(length) if _is_product(stop.symbol) else m.session.shown(length, m.loops[-1])
+    _take(m, stop, Const(start + many * step, None, written))
     return range(many)
 
 
@@ -72,12 +76,12 @@ def _is_product(symbol: Symbol) -> bool:
     return made is not None and made[0] == "*"
 
 
-def _take(m: Machine, stop: Unknown, number: int) -> None:
+def _take(m: Machine, stop: Unknown, number: Const) -> None:
     """Takes what a loop runs to for `number`, so that `i == n - 1` holds in its last round; for `n + 1`, n too."""
     conditions.concretise(m, stop, number)
     made = _operation(stop.symbol)
     if made is not None and stop.symbol.source is not None and made[0] in "+-" and isinstance(made[1], int) and made[2]:
-        source = number - made[1] if made[0] == "+" else number + made[1]
+        source = Const(number.value - made[1] if made[0] == "+" else number.value + made[1])
         conditions.concretise(m, Unknown(stop.symbol.source), source)
 
 

@@ -309,12 +309,13 @@ def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
             left.rest or right.rest,
             at=frame.span(node),
         )
+    from gradlint.interpret.iteration import shorten
+
     sequence, times = (left, right) if isinstance(left, Sequence) else (right, left)
     if op == "*" and isinstance(sequence, Sequence):
         if isinstance(times, Const) and isinstance(times.value, int) and times.value * len(sequence.items) <= 64:
-            return Sequence(
-                sequence.kind, sequence.items * times.value, sequence.open, sequence.rest, at=frame.span(node)
-            )
+            items = sequence.items * times.value
+            return shorten(m, Sequence(sequence.kind, items, sequence.open, sequence.rest, at=frame.span(node)))
         return Sequence(
             sequence.kind,
             list(sequence.items),
@@ -533,7 +534,7 @@ def _leaves(value: Abstract) -> Iterator[Abstract]:
 
 @handles(EVALUATE, ir.Comprehension)
 def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
-    from gradlint.interpret.iteration import like_listed
+    from gradlint.interpret.iteration import shorten
     from gradlint.interpret.machine import Frame as Scope
 
     scope = Scope(frame.code, {}, frame, function=frame.function)
@@ -564,7 +565,9 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         return mapping
     if node.kind != "generator" and len(m.sinks) > sinks:
         kept.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
-    made = Sequence(node.kind, items if m.session.is_training(node) else like_listed(m, items), at=frame.span(node))
+    made = Sequence(node.kind, items, at=frame.span(node))
+    if not m.session.is_training(node):
+        shorten(m, made)
     if left_out and not items:
         m.state.setdefault("all left out", []).append(made)
     return made

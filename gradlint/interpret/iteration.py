@@ -132,11 +132,12 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
                 return
 
 
-def like_listed(m: Machine, items: list[Abstract]) -> list[Abstract]:
-    """As many of a list's items as leave what all of them leave to the counters, where there are any."""
-    if not is_counted(m) or any(_is_each_meant(item, MOST_WRITTEN) for item in items):
-        return items
-    return items[: m.session.listed_as(len(items))]
+def shorten(m: Machine, made: Sequence) -> Sequence:
+    """Keeps as many items of a list as leave what all of them leave to the counters, where there are any."""
+    if is_counted(m) and not any(_is_each_meant(item, MOST_WRITTEN) for item in made.items):
+        kept = made.items[: m.session.listed_as(len(made.items))]
+        made.items, made.left_out = kept, len(made.items) - len(kept)
+    return made
 
 
 def _is_each_meant(item: Abstract, position: int) -> bool:
@@ -186,7 +187,8 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
         shown: Iterable[int] = known
         is_long = length > most or (m.session.periods.smaller and _is_of_batches(m))
-        if is_long and not (length <= MOST_WRITTEN and _picks(m)):
+        is_shortened = isinstance(stop, Const) and stop.written is not None and (start, step) == (0, 1)
+        if is_long and not is_shortened and not (length <= MOST_WRITTEN and _picks(m)):
             if m.session.trains(m):
                 most = m.session.shown(length, m.loops[-1])
             elif is_counted(m):
@@ -254,7 +256,9 @@ def _subscripts(loop: ir.For) -> bool:
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
     length = shapes.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
-    turns = range(m.session.shown(length, m.loops[-1])) if length is not None else rounds(m)
+    turns = rounds(m)
+    if length is not None:
+        turns = range(m.session.shown(length, m.loops[-1]) if m.session.trains(m) else m.session.items(length))
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:
         row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)

@@ -137,6 +137,7 @@ class Sequence(Abstract):
     at: Span | None = None
     most: int | None = None  # of a bounded deque
     window: bool = False  # the next few items of a stream, which others follow
+    left_out: int = 0  # how many more there are of a list that stands for a longer one
 
     def __post_init__(self) -> None:
         if self.kind == "set" and len(self.items) > 1:

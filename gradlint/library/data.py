@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import shapes
 from gradlint.interpret.estimates import estimated
-from gradlint.interpret.iteration import iterates, rounds
+from gradlint.interpret.iteration import is_counted, iterates, rounds
 from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, parent, typed
 from gradlint.interpret.values import (
     Abstract,
@@ -65,7 +65,7 @@ def _split(m: Machine, call: Call) -> Abstract:
 def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> None:
     number = m.loops[-1].number if m.loops else 0
     symbol = m.symbol(loader)
-    known = number_of_batches(m, loader, call) if m.loops and m.loops[-1].rounds == m.session.batches else None
+    known = _number(m, loader, call) if m.loops and m.loops[-1].rounds == m.session.batches else None
     turn = 0
     while turn < (len(rounds(m)) if known is None else m.session.shown(known, m.loops[-1])):
         batch = Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)
@@ -85,6 +85,13 @@ def _sample(m: Machine, loader: Object | Instance, turn: int, call: Call) -> Abs
         return None
     index = Unknown(m.symbol(loader).derive(("index", turn), "index"), data=True, type="number")
     return m.invoke(own, [dataset, index], call)
+
+
+def _number(m: Machine, loader: Object | Instance, call: Call) -> int | None:
+    """How many items a loader, or a dataset that is looped over itself, hands on."""
+    libraries = loader.cls.libraries() if isinstance(loader, Instance) else [loader.cls]
+    is_loader = any(is_a(base, LOADER) for base in libraries)
+    return number_of_batches(m, loader, call) if is_loader else number_of_samples(m, loader, call)
 
 
 def number_of_batches(m: Machine, loader: Object | Instance, call: Call) -> int | None:
@@ -108,7 +115,7 @@ def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int |
         case Tensor():
             return shapes.known_length(dataset)
         case Sequence() if not dataset.open:
-            return len(dataset.items)
+            return len(dataset.items) + dataset.left_out
         case Object(cls="torch.utils.data.TensorDataset"):
             return number_of_samples(m, dataset.state["dataset"], call)
         case Object() if dataset.cls == _PART:
@@ -134,17 +141,20 @@ def _whole(m: Machine, value: Abstract | None) -> int | None:
 def length(m: Machine, loader: Object | Instance, call: Call) -> Abstract:
     """As many batches as the loop over them is run for."""
     known = number_of_batches(m, loader, call)
-    return Const(m.session.batches if known is None else m.session.shown(known, m.loops[-1] if m.loops else None))
+    if known is None:
+        return Const(m.session.batches)
+    return Const(m.session.shown(known, m.loops[-1] if m.loops else None), None, known)
 
 
 @method(DATASET, "__len__")
 def size(m: Machine, dataset: Object, call: Call) -> Abstract:
     known = number_of_samples(m, dataset, call)
-    return (
-        Const(known)
-        if known is not None
-        else Unknown(m.symbol(dataset).derive("len", "len(dataset)"), data=True, type="number")
-    )
+    if known is not None and not is_counted(m):
+        return Const(known)
+    symbol = m.symbol(dataset).derive("len", "len(dataset)")
+    if known is not None:
+        m.state.setdefault("lengths", {})[symbol] = known
+    return Unknown(symbol, data=True, type="number")
 
 
 @method(DATASET, "__getitem__")

@@ -237,7 +237,8 @@ def _several(
         m.identify(part.node, symbol.derive((name, position), name))
         part.node.flags |= {"multi-output"}
         parts.append(part)
-    return Sequence("tuple", parts, open=count is None, rest=parts[-1] if parts else None)
+    left_out = count - len(parts) if isinstance(count, int) and is_counted(m) else 0
+    return Sequence("tuple", parts, open=count is None, rest=parts[-1] if parts else None, left_out=left_out)
 
 
 def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> int | None:
@@ -282,6 +283,8 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """Any method of a tensor that has no handler of its own."""
     name = call.name
     effect = lookup(name)
+    if name == "size" and call.constant(0, "dim") == 0:
+        return length(m, tensor, call)
     if name in _SHAPES or name in _PREDICATES or name.startswith("is_"):
         symbol = m.symbol(tensor).derive(
             (name, tuple(m.symbol(arg) for arg in call.values)), f"{tensor.node.title}.{name}()"
@@ -630,7 +633,10 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 @attribute("torch.Tensor", "shape")
 def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
-    return Unknown(m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type="")
+    """The sizes, the first of which is the tensor's length."""
+    sizes = Unknown(m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type="")
+    m.overrides.setdefault((sizes.symbol, f"item:{m.symbol(Const(0))}"), length(m, tensor, at))
+    return sizes
 
 
 @attribute("torch.Tensor", "ndim")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, counters, statements
-from gradlint.interpret.iteration import is_endless, is_window, iterates
+from gradlint.interpret import conditions, counters, shapes, statements
+from gradlint.interpret.iteration import is_endless, is_window, iterates, shorten
 from gradlint.interpret.machine import Raised, Visit
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -22,6 +22,7 @@ from gradlint.interpret.values import (
     Object,
     Range,
     Sequence,
+    Tensor,
     Test,
     Unknown,
     range_length,
@@ -66,13 +67,23 @@ def _are_bounds(bounds: list[Any]) -> bool:
 def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Sequence:
     """The items of `value` as a sequence of its own."""
     if isinstance(value, Sequence) and value.kind != "generator":
-        return Sequence(kind, list(value.items), value.open, value.rest, at=place(call), window=value.window)
-    more = is_open(value)
+        copied = Sequence(kind, list(value.items), value.open, value.rest, at=place(call), window=value.window)
+        copied.left_out = value.left_out
+        return copied
+    more = is_open(value) and not (m.listed == m.session.batches and _has_known_length(value))
     rest = value.rest if isinstance(value, Sequence) else None
     items = m.items(value, call)
     if isinstance(value, Sequence) and more:
         items = items[: len(value.items)]
-    return Sequence(kind, items, more and bool(items), rest, at=place(call), window=is_window(value))
+    made = Sequence(kind, items, more and bool(items), rest, at=place(call), window=is_window(value))
+    return made if more else shorten(m, made)
+
+
+def _has_known_length(value: Abstract) -> bool:
+    if isinstance(value, Range):
+        bounds = plain([value.start, value.stop, value.step])
+        return bounds is not None and _are_bounds(bounds)
+    return isinstance(value, Tensor) and shapes.known_length(value) is not None
 
 
 def following(m: Machine, sequence: Sequence, position: int) -> Abstract | None:

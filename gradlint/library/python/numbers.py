@@ -188,7 +188,9 @@ def length(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     known = _known_length(value)
     if known is not None:
-        return counters.grows(m, value, Const(known)) if isinstance(value, Sequence) else Const(known)
+        if not isinstance(value, Sequence):
+            return Const(known)
+        return counters.grows(m, value, Const(known, None, known + value.left_out if value.left_out else None))
     if defines(value, "__len__"):
         return m.invoke(m.attribute(value, "__len__", call), [], call)
     symbol = m.symbol(value)
