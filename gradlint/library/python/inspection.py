@@ -137,10 +137,28 @@ def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:
     """An attribute whose name is not known."""
     if isinstance(value, Lib) and value.name in _FAMILIES:
         return Lib(_FAMILIES[value.name])
+    chosen = _by_option(m, call, value)
+    if chosen is not None:
+        return chosen
     if roles.looks_like_optimizer(m, value):  # its `step`, it may be
         escapes(m, [value], call)
     key = ("attribute", m.symbol(call.args[1]))
     return Unknown(m.symbol(value).derive(key, text(call)), data=isinstance(value, Unknown) and value.data)
+
+
+def _by_option(m: Machine, call: Call, value: Abstract) -> Abstract | None:
+    """What `getattr(losses, args.loss)` finds: what a dict of all that can be chosen has under that name."""
+    from gradlint.interpret.expressions import item
+
+    name = call.args[1]
+    choices, default = m.state.get("options", {}).get(m.symbol(name)) or (None, None)
+    names = choices.items if isinstance(choices, Sequence) and not choices.open else [default]
+    texts = [each.value for each in names if isinstance(each, Const) and isinstance(each.value, str)]
+    is_known = isinstance(value, Lib | Package) or all(has(m, value, text) for text in texts)
+    found = Mapping({text: m.attribute(value, text, call) for text in texts} if is_known else {})
+    if not found.items or any(isinstance(each, Unknown) for each in found.items.values()):
+        return None
+    return item(m, found, name, call.node, call.frame)
 
 
 @function("builtins.setattr")
