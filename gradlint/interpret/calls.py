@@ -175,7 +175,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     node, frame = call.node, call.frame
     inputs = tensors.sources(m, call.values, node, frame)
     tell("unknown call", m, symbol, call)
-    own = tensors.leaf(m, symbol, node, frame, fed=bool(inputs))
+    own = tensors.leaf(m, symbol, node, frame, fed=bool(inputs) or call.open)
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()
     made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
