@@ -253,7 +253,10 @@ def epoch_in_a_closure(tree: ast.Module) -> ast.Module | None:
         return None
     inside = {id(node) for node in ast.walk(loop)}
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and id(node) not in inside]
-    early = {node.id for node in names if isinstance(node.ctx, ast.Store)} & stored(scope.body) | parameters_of(scope)
+    comprehensions = (node for node in ast.walk(scope) if isinstance(node, _COMPREHENSIONS))
+    own = {id(node) for each in comprehensions for node in ast.walk(each)}
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store) and id(node) not in own}
+    early = bound & stored(scope.body) | parameters_of(scope)
     shared = sorted(stored([loop]) & early)
     if stored([loop]) & {node.id for node in names} - set(shared):
         return None
