@@ -446,6 +446,7 @@ class Fact(Event):
 
     what: str
     value: Value | None = None
+    source: Value | None = None  # where `value` is a parameter that gets values: what they come from
     module: Module | None = None
     related: tuple[tuple[Span, str], ...] = ()
     detail: str = ""

@@ -44,6 +44,54 @@ def test_the_obstacle_is_named(encoded: str, obstacle: str, tmp_path: pathlib.Pa
     assert [finding.message.partition(":")[0] for finding in found] == [obstacle] * bool(obstacle)
 
 
+WRITER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+writer, layer, other = nn.Linear(3, 4), nn.Linear(4, 1, bias=False), nn.Linear(4, 1, bias=False)
+optimizer = torch.optim.SGD(writer.parameters(), lr=0.1)
+for x in torch.randn(3, 8, 4):
+    written = writer(x[:, :3].mean(0)).view(1, 4)
+    {}
+    optimizer.zero_grad()
+    loss.backward()
+    got = writer.weight.grad
+    optimizer.step()
+"""
+RUN = "; loss = layer(x).pow(2).mean()"
+
+
+@pytest.mark.parametrize(
+    ("used", "obstacle"),
+    [
+        ("loss = torch.func.functional_call(layer, {'weight': written}, x).pow(2).mean()", ""),
+        ("layer.load_state_dict({'weight': written})" + RUN, "`load_state_dict()`"),
+        ("layer.weight.data.copy_(written)" + RUN, "`.copy_()`"),
+        ("layer.weight.data = written" + RUN, "`.data`"),
+        ("layer.weight.data[:] = written" + RUN, "`layer.weight.data[:]`"),
+        ("layer.weight.data.mul_(written)" + RUN, "`.mul_()`"),
+        ("with torch.no_grad():\n        layer.weight.copy_(written)\n    loss = layer(x).mean()", "`.copy_()`"),
+        (
+            "nn.utils.vector_to_parameters(written.flatten(), layer.parameters())" + RUN,
+            "`torch.nn.utils.vector_to_parameters()`",
+        ),
+        ("other.load_state_dict({'weight': written})" + RUN + " + written.mean()", ""),
+        ("other.weight.data.copy_(written)\n    loss = other(x).mean() + written.mean()", ""),
+    ],
+)
+def test_computed_weights_that_are_written_into_a_module_have_no_graph(
+    used: str, obstacle: str, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(WRITER.format(used), encoding="utf-8")
+    ran: dict[str, object] = {}
+    exec(path.read_text(encoding="utf-8"), ran)
+    assert (ran["got"] is None) == bool(obstacle)
+    found = analyze([path], select=lambda code: code == "GL106").findings
+    assert [finding.message.partition(" cuts")[0] for finding in found] == [obstacle] * bool(obstacle)
+
+
 SCALED = """\
 import torch
 

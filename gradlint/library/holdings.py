@@ -185,6 +185,14 @@ def _kind(container: Abstract) -> str:
     return "records" if any(map(_is_record, container.items)) else "list"
 
 
+def loaded(m: Machine, parameter: Tensor, source: Tensor, call: Call) -> None:
+    """Copies values into a parameter, as `load_state_dict` does: a fact `values-loaded`."""
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    m.emit(
+        tape.Fact(at=at, what="values-loaded", value=parameter.node, source=source.node, detail=call.name, text=text)
+    )
+
+
 def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:
     """Writes down a statement that is meant to freeze, and does not."""
     m.emit(

@@ -480,6 +480,15 @@ def state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
 
 @method(MODULE, "load_state_dict")
 def load_state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
+    """Copies values into the parameters of a module, under the names that are known."""
+    from gradlint.library import holdings
+
+    given = call.get(0, "state_dict")
+    items = given.items if isinstance(given, Mapping) else {}
+    for name, parameter in named_parameters(m, module, call) if items else ():
+        value = items.get(name)
+        if isinstance(value, Tensor):
+            holdings.loaded(m, parameter, value, call)
     return m.unknown("keys", data=True)
 
 

@@ -8,6 +8,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, attribute, fallback, function, method
 from gradlint.interpret.values import NONE, Abstract, Call, Instance, Object, Sequence, Tensor, Unknown
+from gradlint.library import holdings
 from gradlint.library.effects import lookup
 from gradlint.library.modules import PACKED, is_parameter, make_parameter
 
@@ -97,6 +98,10 @@ def parted(m: Machine, call: Call) -> Abstract:
 @function("torch.nn.utils.vector_to_parameters")
 def vector_to_parameters(m: Machine, call: Call) -> Abstract:
     """Rebinds the data of parameters: nothing that autograd saved changes."""
+    vector, parameters = call.get(0, "vec"), call.get(1, "parameters")
+    for parameter in m.items(parameters, call) if parameters is not None else ():
+        if isinstance(vector, Tensor) and isinstance(parameter, Tensor):
+            holdings.loaded(m, parameter, vector, call)
     return NONE
 
 

@@ -477,7 +477,7 @@ class Assembler:
         cell = after.cell or Cell()
         storage = self.storage(cell)
         storage.version += written.counted
-        by = tuple(self.value(source) for source in after.inputs if source is not note.facts["before"])
+        by = tuple(self.value(source) for source in note.facts["by"])
         write = tape.Write(
             written.name, at(note.place), stack(note.place), storage.version, written.counted, len(self.tape.events), by
         )
@@ -500,10 +500,12 @@ class Assembler:
         held = note.facts.get("held")
         op = note.facts.get("op")
         value = self.held(held) if held is not None else self.value(op) if op is not None else None
+        source = note.facts.get("source")
         yield tape.Fact(
             at=NOWHERE,
             what=note.facts["what"],
             value=value,
+            source=self.value(source) if source is not None else None,
             module=self._module_of(note),
             detail=note.facts["detail"],
         )

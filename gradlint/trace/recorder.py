@@ -288,7 +288,7 @@ class Recorder(TorchFunctionMode):
         previous.cell = cell
         if previous.held is not None and not self.session.steppers:
             return  # initialisation
-        self.session.note("inplace", place, before=previous, after=after, written=cell.writes[-1])
+        self.session.note("inplace", place, before=previous, after=after, by=inputs[1:], written=cell.writes[-1])
 
     def _stays(self, target: Tensor, inputs: tuple[Op, ...]) -> bool:
         """Whether one record does for a value before and after a write: that of a counter, say."""
@@ -479,12 +479,13 @@ class Recorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         by_torch = self.session.in_apply or is_torchs(sys._getframe(2).f_code)  # which moves it, or gathers its shards
         if isinstance(args[0], torch.nn.Parameter) and self.session.steppers and not by_torch:
-            self.session.guarded(self._data_set, args[0])
+            self.session.guarded(self._data_set, args[0], args[1])
         return out
 
-    def _data_set(self, parameter: Tensor) -> None:
+    def _data_set(self, parameter: Tensor, new: Tensor) -> None:
         place = here()
-        self.session.note("fact", place, what="data-set", held=self.memory.held(parameter, place), detail="")
+        held, source = self.memory.held(parameter, place), self.memory.of(new, place)
+        self.session.note("fact", place, what="data-set", held=held, source=source, detail="torch.Tensor.data")
 
     def _detach_(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         had = args[0].requires_grad

@@ -6,7 +6,9 @@ back.
 ## What it does
 Looks, over all paths, for parameters of an optimizer that steps which flow into a loss only behind a cut (`no_grad`,
 `detach`, `.item()`, `argmax`, `Distribution.sample()`), behind an operation whose gradient is zero (`round`,
-`sign`) or behind a custom Function whose `backward` gives `None` back for it, while the same loss trains others.
+`sign`) or behind a custom Function whose `backward` gives `None` back for it, while the same loss has other routes.
+Weights that are computed and then written into a module (`.data.copy_()`, `p.data = …`, `load_state_dict`,
+`vector_to_parameters`, anything under `no_grad`) are such a cut, too: what they were computed from gets no gradient.
 Reports the cut.
 
 ## Why it matters
@@ -80,7 +82,7 @@ optimizer.step()
 That a custom Function gives `None` back for a parameter is read from its source, and not seen in a traced run.
 
 Where the analysis gives up on a path, nothing is said: the parameters could be reached there. Parameters that are
-used nowhere in a loss are not reported either.
+used nowhere in a loss are not reported either. A traced run sees no `vector_to_parameters`.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Cut, Event, Fact, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value
+from gradlint.tape import Backward, Cut, Event, Fact, InPlace, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import overlap
 from gradlint_rules.overwritten import is_set, is_step
@@ -102,6 +104,10 @@ SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 SPOILT_BY = frozenset(["GL507", "GL508"])  # what was cut is part of the graphs of several rounds
 _HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
+_HELP_WRITTEN = (
+    "Run the module with the computed weights instead: `torch.func.functional_call(module, weights, inputs)`."
+)
+_WRITTEN = "written-into-a-parameter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +189,8 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     stack = first.by.cut_stack or first.by.stack
     held = Related(first.optimizer.at, f"{optimizer} holds {names}")
     related = places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink))
-    return Report(at, message, _HELP, related, hints=hint_of_sample(first.by))
+    hint = _HELP_WRITTEN if _WRITTEN in first.by.flags else _HELP
+    return Report(at, message, hint, related, hints=hint_of_sample(first.by))
 
 
 def _obstacle(value: Value) -> str:
@@ -209,7 +216,7 @@ def _held_behind(tape: Tape) -> Iterator[_Blocked]:
         optimizers = _steps_after(sink, tape)
         if not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
             continue
-        for obstacle, leaf in _behind(sink):
+        for obstacle, leaf in (*_behind(sink), *_behind_copies(sink, tape)):
             parameter, optimizer = leaf.parameter, _holder(optimizers, leaf)
             if (
                 parameter is None
@@ -245,6 +252,36 @@ def _behind(sink: Backward) -> Iterator[tuple[Value, Value]]:
             for source in value.inputs:
                 for leaf in _reached(source):
                     yield value, leaf
+
+
+def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
+    """The trainable parameters behind what was copied into a leaf of the loss: written weights have no graph."""
+    leaves = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
+    for event in tape.events[: sink.order]:
+        target, sources, op = _copied(event)
+        if target is None or id(target) not in leaves:
+            continue
+        computed = tuple(source for source in sources if source.records and not source.assumed)
+        if computed:
+            copy = Value(
+                op, Kind.OPERATION, computed, event.at, event.stack,
+                cut=Cut.COPY, text=event.text, flags=frozenset([_WRITTEN]),
+            )  # fmt: skip
+            for source in computed:
+                for leaf in _reached(source):
+                    yield copy, leaf
+
+
+def _copied(event: Event) -> tuple[Parameter | None, Sequence[Value], str]:
+    """The parameter that gets values where autograd records nothing, what they come from, and how it gets them."""
+    match event:
+        case Fact(what="data-set" | "values-loaded", value=Value(parameter=target), source=Value() as source):
+            return target, [source], event.detail
+        case InPlace(before=Value(op="torch.Tensor.data", inputs=(Value(parameter=target), *_)), write=write):
+            return target, write.by, write.op
+        case InPlace(before=Value(kind=Kind.PARAMETER, parameter=target) as before, after=after, write=write):
+            return target if after is before else None, write.by, write.op
+    return None, (), ""
 
 
 def _is_written(leaf: Value, tape: Tape) -> bool:

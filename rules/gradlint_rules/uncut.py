@@ -24,7 +24,7 @@ _OFF = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torc
 def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     """The edits that let the gradient through at `node`: a detaching, a copying, or a tensor made of copies."""
     match node:
-        case ast.Attribute(attr="data", value=value):
+        case ast.Attribute(attr="data", value=value, ctx=ast.Load()):
             return (_passed_on(node, value, source),)
         case ast.Call() if source.called(node.func) == "torch.autograd.grad":
             return (_with_graph(node, source),)
