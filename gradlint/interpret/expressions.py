@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from gradlint.interpret.values import (
     MOST_ITEMS,
     NONE,
     Abstract,
+    Bound,
     Builtin,
     Call,
     Class,
@@ -108,7 +110,7 @@ def attribute(m: Machine, node: ir.Attribute, frame: Frame) -> Abstract:
 @handles(EVALUATE, ir.Call)
 def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
     function = m.evaluate(node.function, frame)
-    args, is_open = _arguments(m, node.args, frame)
+    args, is_open = _arguments(m, node.args, frame, function, node.kwargs)
     kwargs: dict[str, Abstract] = {}
     rest: Abstract | None = None
     for key, value_node in node.kwargs:
@@ -124,22 +126,50 @@ def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
     return m.call(function, Call(text, args, kwargs, node, frame, is_open or rest is not None, rest=rest))
 
 
-def _arguments(m: Machine, nodes: list[ir.Node], frame: Frame) -> tuple[list[Abstract], bool]:
+def _arguments(
+    m: Machine, nodes: list[ir.Node], frame: Frame,
+    function: Abstract | None = None, named: Many[tuple[str | None, ir.Node]] = (),
+) -> tuple[list[Abstract], bool]:  # fmt: skip
     values: list[Abstract] = []
     is_open = False
-    for node in nodes:
+    for position, node in enumerate(nodes):
         if isinstance(node, ir.Star):
             value = m.evaluate(node.value, frame)
             if isinstance(value, Sequence) and not value.open:
                 values.extend(value.items)
             elif isinstance(value, Unknown) or (isinstance(value, Sequence | Mapping) and value.open):
                 values.extend(value.items if isinstance(value, Sequence) else [])
+                following = nodes[position + 1 :]
+                if following and function is not None and not any(isinstance(other, ir.Star) for other in following):
+                    left = _wanted(m, function, {name for name, _ in named}) - len(values) - len(following)
+                    values.extend(item(m, value, Const(number), node, frame) for number in range(left))
                 is_open = True
             else:
                 values.extend(m.items(value, Call("*", [], {}, node, frame)))
         else:
             values.append(m.evaluate(node, frame))
     return values, is_open
+
+
+def _wanted(m: Machine, function: Abstract, named: Collection[str | None]) -> int:
+    """How many arguments a function of the program needs by position: `f(x, *batch, optimizer)` fills them all."""
+    bound = 1
+    match function:
+        case Function():
+            own: Abstract | None = function
+            bound = 0
+        case Bound():
+            own = function.function
+        case Class():
+            own = m.session.member_of(function, "__init__")
+        case Instance():
+            own = m.session.member_of(function.cls, "forward") or m.session.member_of(function.cls, "__call__")
+        case _:
+            own = None
+    if not isinstance(own, Function) or any(parameter.kind == "args" for parameter in own.node.parameters):
+        return 0
+    taken = [parameter for parameter in own.node.parameters[bound:] if parameter.kind == "positional"]
+    return sum(parameter.default is None and parameter.name not in named for parameter in taken)
 
 
 @handles(EVALUATE, ir.Binary)
@@ -504,9 +534,10 @@ def dict_display(m: Machine, node: ir.DictDisplay, frame: Frame) -> Abstract:
 
 def hashable(value: Abstract) -> object | None:
     """The key that a value is in a dict: a constant itself, a known object its identity; None where unknown."""
+    part = tensors.bounds(value)
+    if part is not None:
+        return ("slice", part.start, part.stop, part.step)
     if isinstance(value, Const):
-        if isinstance(value.value, slice):
-            return repr(value.value)
         return value.value if value.value is not None else ("None",)
     if isinstance(value, Sequence) and value.kind == "tuple" and not value.open:
         if len(list(itertools.islice(_leaves(value), MOST_PARTS + 1))) > MOST_PARTS:

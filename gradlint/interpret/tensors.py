@@ -134,6 +134,9 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         known = value(m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True)
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
         known.inference = False  # it came from elsewhere, and may have been there before
+        match unknown.symbol.key:
+            case "item", ("slice", *part):
+                known.arguments = ((0, unknown.symbol.source), (1, slice(*part)))
         m.nodes[unknown.symbol] = known
     return known
 
@@ -202,8 +205,24 @@ def given(m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]) -> 
     return tuple(found)
 
 
+def bounds(index: Abstract) -> slice | None:
+    """The slice that an index is: its bounds are constants, or the symbols of what is not known."""
+    match index:
+        case Const(value=slice() as known):
+            return known
+        case Object(cls="builtins.slice", state={"bounds": [*given]}):
+            found = [
+                bound.value if isinstance(bound, Const) else bound.symbol if isinstance(bound, Unknown) else bound
+                for bound in given
+            ]
+            return slice(*found)
+    return None
+
+
 def _argument(m: Machine, value: Abstract) -> object:
     match value:
+        case Object(cls="builtins.slice"):
+            return bounds(value)
         case Const():
             return value.value
         case Tensor():

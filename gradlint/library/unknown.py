@@ -348,8 +348,12 @@ def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "split", "rsplit", "partition", "rpartition")
 def split(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """`setting.split(",")`: a text is what has commas, and its parts are texts."""
+    """`setting.split(",")`: a text is what has commas, and its parts are texts; `batch.split(8)`: a tensor's are
+    counted."""
     at = call.args[0] if call.args else None
+    if call.called == "split" and isinstance(at, Const) and type(at.value) is int and unknown.type in ("", "tensor"):
+        tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
+        return m.call(m.attribute(tensor, "split", call), call)
     handler = find_method("str", call.called)
     if handler is not None and isinstance(at, Const) and isinstance(at.value, str) and not re.search(r"\w", at.value):
         return handler(m, unknown, call)

@@ -33,7 +33,7 @@ _LEAF = "a leaf Variable that requires grad"
 _LEAF_VIEW = "a view of a leaf Variable that requires grad"
 _PAIRED = frozenset({"broadcast_tensors", "meshgrid"})  # each result is a view of the argument in its place
 _SUMS = frozenset({"add", "add_", "radd", "iadd"})
-_KEPT = frozenset({int, float, str, bool})  # types of arguments that a record keeps as they are
+_KEPT = frozenset({int, float, str, bool, slice})  # types of arguments that a record keeps as they are
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
 _OUT = "functions with out=... arguments don't support"
@@ -148,7 +148,7 @@ class Recorder(TorchFunctionMode):
                         each(out, made)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[int | str, object], ...]:
-        """The numbers, words and flags among arguments, and the records of the tensors, by position or name."""
+        """The numbers, words, flags and slices among arguments, and the records of the tensors, by position or name."""
         found: list[tuple[int | str, object]] = []
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         for key, each in given:

@@ -54,10 +54,11 @@ for i, x in enumerate(batches):
 ## Limits
 A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown function by its
 name. An
-inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`), where it
+inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`,
+`x[start : start + n]`), where it
 runs over the next few items of a stream (`islice(batches, n)`, what `batched` gives), or where the words of
 what it runs over say so (`range(accumulate)`, `micro_batches`). `batch.split(n)` is not among them where nothing is
-known of `batch`: strings are split, too.
+known of `batch` and `n`: strings are split, too.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape
+from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape, Value
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
 from gradlint_rules.training import divided
 from gradlint_rules.uncut import unsafe
@@ -133,14 +134,28 @@ def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:
     return any(handed[0].get(at, part) != part for other in handed[1:] for at, part in other.items())
 
 
-def _parts(loop: Iteration, sink: Backward) -> dict[Span, set[int]]:
-    """The parts of tensors that were there before the loop, and that this loss is computed from."""
-    found: dict[Span, set[int]] = {}
+def _parts(loop: Iteration, sink: Backward) -> dict[Span, set[object]]:
+    """The parts of tensors that this loss is computed from, by where they are made."""
+    found: dict[Span, set[object]] = {}
     for value in sink.ancestors:
         is_before = loop.loop not in dict(value.iteration)
         if is_before and bare(value.op.removesuffix(".output")) in _PARTS:
             found.setdefault(value.at, set()).add(id(value))
+        elif (block := _block(value)) is not None:
+            found.setdefault(value.at, set()).add(block)
     return found
+
+
+def _block(value: Value) -> object | None:
+    """Of `x[start : start + 8]`: what it is a part of, and which part; several rounds have one thing in common that was
+    there before."""
+    whole, part = value.argument(0), value.argument(1)
+    if isinstance(part, tuple) and part:
+        part = part[0]  # `x[start : start + 8, :-1]`
+    if not isinstance(part, slice) or part.start is None or part.stop is None or whole is None:
+        return None
+    is_one = isinstance(part.start, int) and isinstance(part.stop, int) and part.stop - part.start == 1
+    return None if is_one else (id(whole), part.start, part.stop)
 
 
 def _after(loop: Iteration) -> str:
