@@ -351,8 +351,7 @@ def _default(m: Machine, unknown: Unknown) -> Const | None:
 
 def is_length(m: Machine, unknown: Unknown) -> bool:
     """Whether an unknown number is a length, met in a training loop: that is taken to have as many rounds."""
-    in_training = bool(m.loops) and m.loops[-1].over != "" and m.loops[-1].rounds == m.session.batches
-    return in_training and unknown.symbol in m.state.get("lengths", ())
+    return m.session.takes_batches(m) and unknown.symbol in m.state.get("lengths", ())
 
 
 def length(m: Machine, unknown: Unknown) -> Const:

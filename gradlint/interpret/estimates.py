@@ -57,11 +57,12 @@ def _operation(symbol: Symbol) -> tuple[str, int | Symbol, bool] | None:
 
 def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
     """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they come to."""
-    if not m.session.trains(m) or m.loops[-1].rounds != m.session.batches:
+    if not m.session.takes_batches(m):
         return range(m.loops[-1].rounds if m.loops else 2)
-    written = m.state["lengths"][stop.symbol] if conditions.is_length(m, stop) else None
+    lengths = m.state.get("lengths", {})
+    written = lengths.get(stop.symbol)
     number = estimated(m, stop) if written is None else written
-    if number is None and conditions.is_length(m, stop):
+    if number is None and stop.symbol in lengths:
         number = m.session.batches
     many = m.session.batches
     if number is not None:

@@ -98,11 +98,6 @@ def is_counted(m: Machine) -> bool:
     return m.session.listed == m.session.batches
 
 
-def _is_of_batches(m: Machine) -> bool:
-    """Whether the innermost loop is one over batches."""
-    return bool(m.loops and m.loops[-1].over) and m.loops[-1].rounds == m.session.batches
-
-
 def _is_in_full(m: Machine) -> None:
     """Notes that the innermost loop is run in all of its rounds."""
     if m.loops:
@@ -186,7 +181,7 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             m.loops[-1].length = length
         most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
         shown: Iterable[int] = known
-        is_long = length > most or (m.session.periods.smaller and _is_of_batches(m))
+        is_long = length > most or (m.session.periods.smaller and m.session.takes_batches(m))
         is_shortened = isinstance(stop, Const) and stop.written is not None and (start, step) == (0, 1)
         if is_long and not is_shortened and not (length <= MOST_WRITTEN and _picks(m)):
             if m.session.trains(m):

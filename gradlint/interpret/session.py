@@ -208,6 +208,10 @@ class Session:
         """Whether the innermost loop is one that must not run over many rounds."""
         return bool(m.loops) and m.loops[-1].over != ""
 
+    def takes_batches(self, m: Machine) -> bool:
+        """Whether the innermost loop is one that trains, and has as many rounds as there are batches."""
+        return self.trains(m) and m.loops[-1].rounds == self.batches
+
     def _kind(self, node: ir.For | ir.While) -> tuple[bool, bool]:
         known = self._rounds.get(id(node))
         if known is None:

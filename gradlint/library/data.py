@@ -65,7 +65,7 @@ def _split(m: Machine, call: Call) -> Abstract:
 def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> None:
     number = m.loops[-1].number if m.loops else 0
     symbol = m.symbol(loader)
-    known = _number(m, loader, call) if m.loops and m.loops[-1].rounds == m.session.batches else None
+    known = _number(m, loader, call) if m.session.takes_batches(m) else None
     turn = 0
     while turn < (len(rounds(m)) if known is None else m.session.shown(known, m.loops[-1])):
         batch = Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)

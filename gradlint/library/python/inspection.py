@@ -153,9 +153,9 @@ def _by_option(m: Machine, call: Call, value: Abstract) -> Abstract | None:
     name = call.args[1]
     choices, default = m.state.get("options", {}).get(m.symbol(name)) or (None, None)
     names = choices.items if isinstance(choices, Sequence) and not choices.open else [default]
-    texts = [each.value for each in names if isinstance(each, Const) and isinstance(each.value, str)]
-    is_known = isinstance(value, Lib | Package) or all(has(m, value, text) for text in texts)
-    found = Mapping({text: m.attribute(value, text, call) for text in texts} if is_known else {})
+    words = [each.value for each in names if isinstance(each, Const) and isinstance(each.value, str)]
+    is_known = isinstance(value, Lib | Package) or all(has(m, value, word) for word in words)
+    found = Mapping({word: m.attribute(value, word, call) for word in words} if is_known else {})
     if not found.items or any(isinstance(each, Unknown) for each in found.items.values()):
         return None
     return item(m, found, name, call.node, call.frame)
