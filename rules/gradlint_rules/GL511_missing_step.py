@@ -7,7 +7,8 @@ Reports the backward in a loop that clears the gradients of an optimizer in ever
 or on no path of its side of a branch, on whose other side a scaler scales the same loss and steps; or the
 `loss.backward` that is written without parentheses. Where a program has no backward at all, reports the step of
 an optimizer whose parameters the loss before it would train, or whose gradients `autograd.grad` returns and nothing
-stores.
+stores; likewise the step of an optimizer that no backward reaches, behind one whose gradients no optimizer uses: it
+was given the parameters of another model.
 
 ## Why it matters
 The gradients are computed and thrown away: the model stays as it was initialised, and no error is raised.
@@ -68,9 +69,11 @@ from gradlint.tape import (
     Kind,
     Optimizer,
     OptimizerStep,
+    Parameter,
     Tape,
     Value,
     ZeroGrad,
+    ancestors,
     leaves,
 )
 from gradlint_rules.accounts import Account, accounts, idle, is_gradient, key
@@ -78,7 +81,7 @@ from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.held import identities, share
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, places
+from gradlint_rules.words import backward, listed, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -120,6 +123,10 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         if step.at not in told:
             told.add(step.at)
             yield _report_unfed(step, loss)
+    for step, sink in _astray(paths):
+        if step.at not in told:
+            told.add(step.at)
+            yield _report_astray(step, sink)
     for step, sink in _unassigned(paths):
         if step.at not in told:
             told.add(step.at)
@@ -173,6 +180,70 @@ def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
     return held and fact.order < step.order and not any(fact.order < call.order < step.order for call in foreign(tape))
 
 
+def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
+    """Steps of an optimizer that no backward reaches, each behind one whose gradients no optimizer uses.
+
+    Where the model came after the optimizer, that is a stale optimizer (GL513).
+    """
+    if not all(tape.complete and _is_in_view(tape) for tape in paths):
+        return
+    used = identities(value for tape in paths for value in _in_use(tape))
+    for tape in paths:
+        held = identities(value for optimizer in tape.optimizers() for value in optimizer.parameters)
+        for step in tape.events:
+            if not isinstance(step, OptimizerStep) or not _is_known(step.optimizer, used):
+                continue
+            sink, made = _before(step, tape), step.optimizer.order
+            reached = list(sink.leaves) if sink is not None else []
+            is_later = made is not None and any(leaf.order > made for leaf in reached)
+            if sink is None or not reached or is_later or (made is None and not tape.traced):
+                continue
+            if not share(identities(reached), held) and not _came_late(reached, tape):
+                yield step, sink
+
+
+def _came_late(reached: Sequence[Value], tape: Tape) -> bool:
+    """Whether some of it was put into a model, or copied, after an optimizer was made."""
+    facts = (event for event in tape.events if isinstance(event, Fact) and event.what in ("attached", "copied"))
+    late = identities(event.value for event in facts if event.value is not None)
+    return share(identities(reached), late)
+
+
+def _is_in_view(tape: Tape) -> bool:
+    """Whether all that any backward reaches are parameters of modules whose making was seen."""
+    leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves)
+    return all(leaf.kind is Kind.PARAMETER and not leaf.assumed and leaf.parameter for leaf in leaves)
+
+
+def _in_use(tape: Tape) -> Iterator[Value]:
+    """What flows into a loss on some way, cut or not, or into what is written in place: other rules tell of it."""
+    for sink in tape.backwards():
+        yield from sink.ancestors
+    for _, loss in losses(tape):
+        yield from ancestors(loss)
+    for event in tape.events:
+        match event:
+            case InPlace(write=write):
+                yield from (each for value in write.by for each in ancestors(value))
+            case Fact(source=Value() as source):
+                yield from ancestors(source)
+
+
+def _is_known(optimizer: Optimizer, used: Sequence[Parameter]) -> bool:
+    """Whether all that an optimizer holds is known, some of it can be trained, and nothing uses it."""
+    if optimizer.escapes or optimizer.stepped_elsewhere or not optimizer.complete:
+        return False
+    own = optimizer.parameters
+    trains = any(value.requires_grad for value in own) and not any(value.assumed for value in own)
+    return trains and not share(identities(own), used)
+
+
+def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
+    """The last backward of the round of a step."""
+    sinks = [sink for sink in tape.backwards() if sink.order < step.order and sink.iteration == step.iteration]
+    return sinks[-1] if sinks else None
+
+
 def _unassigned(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
     if not all(tape.complete for tape in paths) or any(_fills(event) for tape in paths for event in tape.events):
@@ -210,6 +281,18 @@ def _report_unassigned(step: OptimizerStep, sink: Backward) -> Report:
     related = Related(sink.at, "gradients are returned here, and stored nowhere")
     help_ = "Call `backward()` on the loss, or put what `autograd.grad` returns into the `.grad` of each parameter."
     return Report(step.at, message, help_, places(step.at, related))
+
+
+def _report_astray(step: OptimizerStep, sink: Backward) -> Report:
+    name = f"`{step.optimizer.name or step.optimizer.cls or 'optimizer'}`"
+    trained = list(dict.fromkeys(f"`{parameter.path}`" for parameter in identities(sink.leaves)))
+    message = f"{name} steps, and no backward reaches what it holds: the gradients are those of {listed(trained[:3])}"
+    related = places(
+        step.at,
+        Related(step.optimizer.at, f"{name} takes other parameters here"),
+        Related(sink.at, "these gradients no optimizer uses"),
+    )
+    return Report(step.at, message, "Hand the optimizer the parameters of the model that is trained.", related)
 
 
 def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
@@ -305,6 +388,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     """Steps, or back-propagates the loss before the step."""
     if any("stored nowhere" in related.message for related in finding.related):
         raise NoFixError("the parameters that the gradients belong to are not in view")
+    if any("no optimizer uses" in related.message for related in finding.related):
+        raise NoFixError("which model is meant to be trained is not known")
     if any("computed here" in related.message for related in finding.related):
         return unsafe("Back-propagate the loss", fed(finding, source))
     return unsafe("Step", stepped(finding, source))
