@@ -181,7 +181,9 @@ def codes_of_torch(steps: str) -> set[str]:
     is_early = any("`lr_scheduler.step()` before" in str(warning.message) for warning in caught)
     early = {"GL510"} if is_early else set()
     is_unfed = any(watch.steps for watch in watches) and not any(watch.added for watch in watches)
-    unfed = {"GL511"} if is_unfed else set()
+    starves = any(watch.steps and not watch.added for watch in watches)
+    is_astray = starves and any(watch.added and not watch.steps for watch in watches)
+    unfed = {"GL511"} if is_unfed or is_astray else set()
     return early.union(unfed, *(watch.codes() for watch in watches))
 
 
