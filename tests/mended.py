@@ -876,3 +876,31 @@ PROGRAMS["GL515 a parameter cast as an attribute"] = """\
      loss.backward()
      optimizer.step()
 """
+PROGRAMS["GL503 over lists that a walrus takes out of a stream"] = """\
+ from itertools import islice
+
+ stream = iter(data[:4] * 2)
+ while part := list(islice(stream, 4)):
+     optimizer.zero_grad()
+     for x, y in part:
+-        F.cross_entropy(model(x), y).backward()
++        (F.cross_entropy(model(x), y) / len(part)).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL512 by a function that gives a generator"] = """\
+ def learning(module):
+     return ((name, each) for name, each in module.named_parameters() if each.requires_grad)
+
+ def groups(module):
+-    named = learning(module)
++    named = list(learning(module))
+     weights = [each for _, each in named if each.ndim > 1]
+     others = [each for _, each in named if each.ndim < 2]
+     return [{"params": weights, "weight_decay": 0.1}, {"params": others}]
+
+ optimizer = torch.optim.SGD(groups(model), lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""

@@ -24,6 +24,10 @@ def as_list(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
                     return (source.replace(value, f"[{source.text(value).strip()[1:-1]}]"),)
                 case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)) if called in _LAZY:
                     return (source.replace(value, f"list({source.text(value)})"),)
+    spent = source.expression(finding.at)
+    match values_of(spent, source, used) if isinstance(spent, ast.Name) else ():
+        case [ast.Call() as made]:  # a function of the program's gives the generator
+            return (source.replace(made, f"list({source.text(made)})"),)
     raise NoFixError("the generator is bound to no name here")
 
 

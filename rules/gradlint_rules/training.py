@@ -159,19 +159,41 @@ def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     window = _rounds_before(step, backward, source)
     if window is None:
         gate = next((outer for outer in nested(step, source) if isinstance(outer, ast.If)), None) or _skip(step, source)
-        window = window_of(gate.test, source)
+        window = source.operand(window_of(gate.test, source))
     loss = back_propagated(backward, source)
-    return (source.replace(loss, f"{source.operand(loss)} / {source.operand(window)}"),)
+    return (source.replace(loss, f"{source.operand(loss)} / {window}"),)
 
 
-def _rounds_before(step: ast.stmt, backward: ast.stmt, source: FixSource) -> ast.expr | None:
-    """`n`, where the step stands behind the loop `for … in range(n)` around a backward."""
+def _rounds_before(step: ast.stmt, backward: ast.stmt, source: FixSource) -> str | None:
+    """How often the loop around a backward goes round, where the step stands behind it."""
     loops = [outer for outer in source.around(backward) if isinstance(outer, ast.For | ast.While)]
     behind = set(source.around(step))
     match [loop for loop in loops if loop not in behind]:
         case [ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[number]))]:
-            return number
+            return source.operand(number)
+        case [ast.For(iter=ast.Name() as listed)] if _is_list(listed, source):
+            return f"len({listed.id})"
     return None
+
+
+def _is_list(name: ast.Name, source: FixSource) -> bool:
+    """Whether all that its function binds a name to is a list that is made there."""
+    scope = source.scope(name)
+    same = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name.id]
+    bound = [node for node in same if isinstance(node.ctx, ast.Store) and source.scope(node) is scope]
+    is_given = any(isinstance(node, ast.arg) and node.arg == name.id for node in ast.walk(scope))
+    return bool(bound) and not is_given and all(_makes_list(next(source.around(node))) for node in bound)
+
+
+def _makes_list(binding: ast.AST) -> bool:
+    """Whether `x = list(…)`, `x := list(…)` or `x = [… for …]` stands there."""
+    match binding:
+        case (
+            ast.Assign(targets=[ast.Name()], value=ast.ListComp() | ast.Call(func=ast.Name(id="list")))
+            | ast.NamedExpr(value=ast.ListComp() | ast.Call(func=ast.Name(id="list")))
+        ):
+            return True
+    return False
 
 
 def _skip(step: ast.stmt, source: FixSource) -> ast.If:
