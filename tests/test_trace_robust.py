@@ -448,3 +448,51 @@ def test_a_warning_is_about_the_line_that_it_is_about_alone(tmp_path: pathlib.Pa
     assert (watched.out, watched.code) == (alone.out, 0), watched.err
     assert watched.err.replace(f"{tmp_path}{os.sep}", "") == alone.err.replace(f"{tmp_path}{os.sep}", "")
     assert len(re.findall("Warning: ", alone.err)) > 12
+
+
+def test_a_traceback_that_the_program_prints_itself_is_that_of_the_plain_run(tmp_path: pathlib.Path) -> None:
+    _, watched = both(
+        tmp_path,
+        """
+        import logging, traceback
+        logging.basicConfig(stream=sys.stdout)
+        class Wrong(torch.nn.Module):
+            def forward(self, x):
+                names = [each.name for each in traceback.extract_stack()]
+                print(names[names.index("fail"):], "invoke" in names)  # a function of our command line's
+                return torch.nn.functional.linear(x, torch.zeros(3, 7))
+
+        def fail(broken):
+            try:
+                broken()
+            except Exception:
+                traceback.print_exc(file=sys.stdout)
+                logging.exception("it failed")
+                print(traceback.format_exc(limit=2), traceback.format_exc(limit=-1))
+
+        x = torch.ones(4, 4)
+        fail(lambda: model(x).mean().detach().backward())
+        fail(lambda: Wrong()(x))
+        fail(lambda: optimizer.step(lambda: 1 / 0))
+        fail(lambda: torch.einsum("ij,jk->ik", x, x[1:]))
+        other = threading.Thread(target=fail, args=(lambda: x @ model(x[:1]),))
+        other.start()
+        other.join()
+        train()
+        """,
+        "--fail-on", "never",
+    )  # fmt: skip
+    alone = plain(tmp_path, str(tmp_path / "train.py"))  # Python itself makes the path absolute
+    assert (watched.out, watched.code) == (alone.out, alone.code), watched.err
+    assert "while watching" not in watched.err
+
+
+def test_torch_warns_of_a_generator_without_parameters_as_it_does_alone(tmp_path: pathlib.Path) -> None:
+    body = """
+        parameters = model.parameters()
+        print(len(list(parameters)))
+        train()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        """
+    for ran in both(tmp_path, body, "--fail-on", "never"):
+        assert "empty generator, no gradient clipping will occur" in ran.err, ran.err

@@ -183,6 +183,30 @@ def test_a_loss_that_comes_late_out_of_a_region_that_is_left_alone_is_told_with_
     assert f"grad mode was off, unseen, at train.py:{line_of(text, '@torch.no_grad')}" in ran.err
 
 
+def test_a_region_that_feeds_a_loss_is_looked_into_wherever_its_context_is_made(tmp_path: pathlib.Path) -> None:
+    text = textwrap.dedent(
+        """
+        import torch
+
+        torch.manual_seed(0)
+        body, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+
+        def quiet():
+            return torch.no_grad()  # made here
+
+        for step, x in enumerate(torch.randn(12, 8, 4)):
+            with quiet():
+                seen = body(x)
+            loss = seen.square().mean() if step == 9 else head(body(x)).square().mean() + head(seen).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    assert report(tmp_path, text)[0] == [("GL103", line_of(text, "made here"))]
+
+
 def test_a_mode_that_is_left_late_is_told(tmp_path: pathlib.Path) -> None:
     text = textwrap.dedent(
         """

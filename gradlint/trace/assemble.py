@@ -121,7 +121,7 @@ class Assembler:
         """
         for depth, frame in enumerate(place):
             below = self._batched.get((frame.activation, frame.instruction))
-            around = source.loops(frame.code, frame.instruction) if below is None else (below,)
+            around = self.rounds.around(frame) if below is None else (below,)
             for inner in range(depth + (below is None)) if around else ():  # the loop below a call is inside all of it
                 code, instruction = place[inner].code, place[inner].instruction
                 for branch in source.branches(code, instruction):
@@ -141,6 +141,8 @@ class Assembler:
             if note.kind == "batch" and note.facts["loops"][-1] in self.session.batched:
                 call = note.place[0]
                 self._batched[call.activation, call.instruction] = source.called(call.code, call.instruction)
+            for frame in note.place if note.kind in _BUSY else ():
+                self.rounds.learning.update(source.comprehensions(frame.code, frame.instruction))
         for note in self.session.notes:
             if note.kind == "step":
                 for loop, branch, calls in self._deciding(note.place):

@@ -15,10 +15,9 @@ import torch
 
 from gradlint.trace.derived import carriers
 from gradlint.trace.frames import Place, scopes
-from gradlint.trace.memory import Memory
+from gradlint.trace.memory import COMMON, Memory
 from gradlint.trace.records import Op
 
-_COMMON = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 _MOST = 8
 
 
@@ -61,7 +60,7 @@ def _origins(memory: Memory, thing: Any, place: Place) -> Iterator[Op]:
 
 def _equal(memory: Memory, thing: Any) -> list[Op]:
     """What left torch as an equal number, where it is not one that comes up everywhere."""
-    if not isinstance(thing, float) or thing in _COMMON:
+    if not isinstance(thing, float) or thing in COMMON:
         return []
     return [op for value, op in memory.escapes if isinstance(value, float) and value == thing]
 

@@ -12,7 +12,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 
@@ -26,7 +26,7 @@ class Frame(NamedTuple):
 
 
 Place = tuple[Frame, ...]
-_Step = TypeVar("_Step", FrameType, TracebackType)
+_Step = TypeVar("_Step")
 
 _LIBRARY = tuple(
     {

@@ -16,6 +16,8 @@ from gradlint.trace.records import Cell, Held, Op, serial
 HORIZON = 3  # optimizer steps: what is older is remembered without what it was computed from
 _SWEEP = 20_000
 _TRIM = 16  # optimizer steps
+_SHORT = 64
+COMMON = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})  # numbers that come up everywhere
 
 
 class Memory:
@@ -102,6 +104,8 @@ class Memory:
         elif grad:
             op.kind, op.name = Kind.UNKNOWN, "tensor"
             self._join_written(tensor, op)
+        elif self.escapes and _is_short(tensor):
+            self._join_numbers(tensor, op)
         op.inference = tensor.is_inference()
         return op
 
@@ -110,6 +114,13 @@ class Memory:
         written = self.last_written.get(storage_key(tensor)) if self.last_written else None
         if written is not None and written.requires_grad:
             op.kind, op.inputs, op.name, op.place = Kind.OPERATION, (written,), written.name, written.place
+
+    def _join_numbers(self, tensor: torch.Tensor, op: Op) -> None:
+        """`torch.FloatTensor(…)` is no torch function: what holds only numbers that left torch was made from them."""
+        left = {number: came for value, came in self.escapes for number in _floats(value)}
+        held = {number for number in tensor.detach().flatten().tolist() if number not in COMMON}
+        if held and held <= left.keys():
+            op.kind, op.inputs = Kind.OPERATION, tuple({id(left[number]): left[number] for number in held}.values())
 
     def cell(self, tensor: torch.Tensor) -> Cell:
         """The memory under `tensor`, shared with every tensor that aliases it."""
@@ -143,6 +154,21 @@ class Memory:
             new = [source for source in op.inputs if source.step >= oldest and id(source) not in seen]
             seen.update(map(id, new))
             pending += new
+
+
+def _is_short(tensor: torch.Tensor) -> bool:
+    """Whether a look at the numbers of a tensor costs next to nothing, and can be had."""
+    if type(tensor) is not torch.Tensor or tensor.device.type != "cpu" or not tensor.is_floating_point():
+        return False
+    return tensor.layout is torch.strided and tensor.numel() <= _SHORT and storage_key(tensor) != 0
+
+
+def _floats(value: Any) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, list):
+        for each in value[:_SHORT]:
+            yield from _floats(each)
 
 
 def storage_key(tensor: torch.Tensor) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gradlint.trace.frames import Frame, Place
-from gradlint.trace.source import Loop, called, loops
+from gradlint.trace.source import Loop, called, comprehensions, loops
 
 
 @dataclass(eq=False, slots=True)
@@ -49,6 +49,7 @@ class Rounds:
     """Follows the places of a run in order."""
 
     def __init__(self) -> None:
+        self.learning: set[Loop] = set()  # the comprehensions in whose rounds a backward or a step happens
         self._activations: dict[int, _Activation] = {}
         self._current: list[int] = []
         self._at: Place = ()  # the frames of the last visit, outermost first
@@ -92,6 +93,14 @@ class Rounds:
                 yield self._begin(state, called(place[0].code, place[0].instruction))
         state.batches, state.call = batches, place[0].instruction
 
+    def around(self, frame: Frame) -> tuple[Loop, ...]:
+        """The loops in whose rounds a frame is, outermost first."""
+        found = loops(frame.code, frame.instruction)
+        if not self.learning:
+            return found
+        made = comprehensions(frame.code, frame.instruction)
+        return (*found, *(each for each in made if each in self.learning))
+
     def now(self) -> tuple[tuple[int, int], ...]:
         """The rounds around the place that was visited last."""
         return tuple(
@@ -117,7 +126,7 @@ class Rounds:
 
     def _move(self, frame: Frame, child: int, busy: bool, once: bool) -> Iterator[Turn]:
         state = self._activations.setdefault(frame.activation, _Activation())
-        around = loops(frame.code, frame.instruction)
+        around = self.around(frame)
         if frame.instruction != state.call or _changed(state, frame, len(around)) is not None:
             state.batches = ()
         if state.batches:

@@ -24,6 +24,7 @@ from gradlint.trace.memory import Memory
 from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
 from gradlint.trace.recorder import Recorder
 from gradlint.trace.records import Held, Note, Op, serial
+from gradlint.trace.source import context
 
 Level = Literal["auto", "watch", "record"]
 Result = TypeVar("Result")
@@ -126,6 +127,7 @@ class Session:
         self.modules: list[weakref.ref[torch.nn.Module]] = []
         self.grad_off: Place = ()
         self._restored: weakref.WeakKeyDictionary[Any, tuple[Place, bool]] = weakref.WeakKeyDictionary()
+        self._made_at: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
         self.inference_at: Place = ()
         self.samples = False  # grad mode is off inside a distribution's `sample()`
         self.autocast: str | None = None
@@ -271,9 +273,11 @@ class Session:
 
     def grad_mode_switched(self, enabled: bool, by: FrameType) -> None:
         """Grad mode went on or off in the frame `by`: what the end of an `enable_grad` restores was there before it."""
+        if by.f_back is not None and by.f_back.f_code.co_filename == _GRAD_MODES:
+            by = by.f_back  # `no_grad` leaves it to a `set_grad_enabled`
         manager = by.f_locals.get("self") if by.f_code.co_filename == _GRAD_MODES else None
         before = (self.grad_off, self.samples)
-        self.grad_mode_changed(enabled)
+        self.grad_mode_changed(enabled, manager)
         if manager is None:
             return
         if by.f_code.co_name != "__exit__":
@@ -281,17 +285,27 @@ class Session:
         elif not enabled and manager in self._restored:
             self.grad_off, self.samples = self._restored.pop(manager)
 
-    def grad_mode_changed(self, enabled: bool, inference: bool = False) -> None:
+    def grad_mode_changed(self, enabled: bool, manager: object = None, inference: bool = False) -> None:
         """Grad mode went on or off, by a context manager, a decorator or a call."""
         place = self.switch()
         if not enabled:
-            self.grad_off = place
+            self.grad_off = self._turned_off_by(manager, place)
         self.samples = not enabled and _in_distributions()
         if inference:
-            self.inference_at = () if enabled else place
+            self.inference_at = () if enabled else self.grad_off
         self.note("gradmode", place, enabled=enabled, inference=inference)
         if enabled:
             self.grad_off = ()
+
+    def manager_made(self, manager: object) -> None:
+        """A context manager that switches grad mode off was made, to be entered here or elsewhere."""
+        self._made_at[manager] = nearest()[:1]
+
+    def _turned_off_by(self, manager: object, place: Place) -> Place:
+        """What made the manager that a `with` enters, with the calls that led to the `with`; else the place itself."""
+        entered = bool(place) and context(place[0].code, place[0].instruction) == "with"
+        made = self._made_at.get(manager, ()) if entered and manager is not None else ()
+        return (*made, *place[1:]) if made else place
 
     def leaf(self, held: Held) -> Op:
         """The record of a parameter as a leaf of a graph."""

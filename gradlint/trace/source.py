@@ -22,6 +22,10 @@ from gradlint.trace.frames import Frame, Place
 _SHOWN = 72
 _FOR_ITER = dis.opmap["FOR_ITER"]
 _Loop = ast.For | ast.AsyncFor | ast.While
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_WINDOWS = ("islice", "batched")
+_FRAMES = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # of comprehensions
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _STATEMENTS = (ast.stmt, ast.ExceptHandler)
 Position = tuple[int, int, int, int]
 Places = ParamSpec("Places")
@@ -63,6 +67,7 @@ class _File:
     names: dict[Position, str] = field(default_factory=dict)
     functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
     contexts: dict[Position, str] = field(default_factory=dict)
+    comprehensions: list[_Comprehension] = field(default_factory=list)
 
 
 def shown(path: str) -> str:
@@ -110,6 +115,8 @@ def _index(found: _File, node: ast.AST) -> None:
         case ast.Attribute(attr=name, value=ast.Attribute() as gradient) if name in GLANCES:
             whole = gradient.value if gradient.attr == "data" else gradient
             found.contexts[extent(whole)] = "glance"
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            found.comprehensions.append(node)
         case ast.Lambda():
             found.functions[node.lineno, "<lambda>"] = node
         case ast.With() | ast.AsyncWith():
@@ -240,7 +247,46 @@ def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     if body is None:
         return ()
     at = position(Frame(0, code, instruction))
-    return tuple(_loop(code.co_filename, loop) for loop in _around(body, at, iterates(code, instruction)))
+    return tuple(_loop(code.co_filename, loop, body) for loop in _around(body, at, iterates(code, instruction)))
+
+
+@once
+def comprehensions(code: CodeType, instruction: int) -> tuple[Loop, ...]:
+    """The loops of comprehensions in whose rounds its own frame is at an instruction, outermost first."""
+    if instruction < 0:
+        return ()
+    path, at = code.co_filename, position(Frame(0, code, instruction))
+    return tuple(
+        _going_over(path, extent(generator.target), generator, "range" if _counts(generator.iter) else "data")
+        for each in _own([each for each in _file(path).comprehensions if _computes(each, at)], code)
+        for generator in each.generators
+    )
+
+
+def _computes(node: _Comprehension, at: Position) -> bool:
+    """Whether a comprehension comes there in each round."""
+    parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+    return any(_contains(part, at) for part in parts)
+
+
+def _own(around: Sequence[_Comprehension], code: CodeType) -> Sequence[_Comprehension]:
+    """Of the comprehensions around a place, those that run in the frame of `code`.
+
+    A generator has a frame of its own; a list, a set and a dict have one up to Python 3.11.
+    """
+    whole = function(code)
+    first = len(around)
+    if whole is None:
+        separate = (ast.GeneratorExp,) if code.co_name == "<genexpr>" else (ast.ListComp, ast.SetComp, ast.DictComp)
+        first = next((index for index in reversed(range(first)) if isinstance(around[index], separate)), first)
+        return around[first:] if code.co_name in _FRAMES else ()
+    while first and not isinstance(around[first - 1], ast.GeneratorExp) and _lies_in(around[first - 1], whole):
+        first -= 1
+    return around[first:]
+
+
+def _lies_in(node: ast.AST, whole: ast.AST) -> bool:
+    return isinstance(whole, ast.Module) or _contains(whole, extent(node))
 
 
 def called(code: CodeType, instruction: int) -> Loop:
@@ -259,7 +305,7 @@ def _around(node: ast.AST, at: Position, iterates: bool) -> Iterator[_Loop]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
-        if isinstance(child, (ast.For, ast.AsyncFor, ast.While)):
+        if isinstance(child, _LOOPS):
             header = child.test if isinstance(child, ast.While) else child.iter
             inside = any(_contains(each, at) for each in child.body)
             tests = isinstance(child, ast.While) and _contains(header, at)
@@ -273,22 +319,50 @@ def _contains(node: ast.AST, at: Position) -> bool:
     return (line, column) <= at[:2] and at[2:] <= (end_line, end_column)
 
 
-def _loop(path: str, node: _Loop) -> Loop:
-    targets = () if isinstance(node, ast.While) else ast.walk(node.target)
-    names = tuple(each.id for each in targets if isinstance(each, ast.Name))
-    text = ast.unparse(node.test if isinstance(node, ast.While) else node.iter)
-    return Loop(path, node.lineno, node.col_offset, _over(node), names[:2], text)
-
-
-def _over(node: _Loop) -> str:
+def _loop(path: str, node: _Loop, within: ast.AST) -> Loop:
     if isinstance(node, ast.While):
-        return "while"
-    counter = ast.unparse(node.target)
-    counts = ast.unparse(node.iter).startswith("range(")
+        return Loop(path, node.lineno, node.col_offset, "while", (), ast.unparse(node.test))
+    return _going_over(path, extent(node), node, "window" if _is_window(node.iter, within) else _over(node))
+
+
+def _going_over(path: str, at: Position, node: ast.For | ast.AsyncFor | ast.comprehension, over: str) -> Loop:
+    names = tuple(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
+    return Loop(path, *at[:2], over, names[:2], ast.unparse(node.iter))
+
+
+def _over(node: ast.For | ast.AsyncFor) -> str:
+    counts = _counts(node.iter)
     nested = any(isinstance(inner, (ast.For, ast.While)) for inner in node.body)
-    if "epoch" in counter.lower() or (nested and counts):
+    if "epoch" in ast.unparse(node.target).lower() or (nested and counts):
         return "epochs"
     return "range" if counts else "data"
+
+
+def _counts(iterable: ast.expr) -> bool:
+    return ast.unparse(iterable).startswith("range(")
+
+
+def _is_window(iterable: ast.expr, within: ast.AST) -> bool:
+    """Whether it has, each time that it is gone over, the next few items of a stream, by how its name is bound."""
+    if not isinstance(iterable, ast.Name):
+        return False
+    turning = [each for each in ast.walk(within) if isinstance(each, _LOOPS)]
+    return any(_takes_some(value) for loop in turning for name, value in _bound(loop) if name == iterable.id)
+
+
+def _bound(loop: _Loop) -> Iterator[tuple[str, ast.expr]]:
+    """What the rounds of a loop bind to names: of what it goes over, an item is bound."""
+    for node in ast.walk(loop):
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=value) | ast.NamedExpr(target=ast.Name(id=name), value=value):
+                yield name, value
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+
+
+def _takes_some(value: ast.expr) -> bool:
+    calls = (each.func for each in ast.walk(value) if isinstance(each, ast.Call))
+    return any(getattr(each, "attr", getattr(each, "id", "")) in _WINDOWS for each in calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -34,9 +34,16 @@ def _clip(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         if spent:
             session.guarded(used_up, session)
         with session.paused():
-            return original(listed, *args, **kwargs)
+            return original(_again(parameters, listed), *args, **kwargs)
 
     return clip
+
+
+def _again(given: Any, listed: list[torch.Tensor]) -> Any:
+    """What was given, or what stands for it once it was read out: torch warns of a generator without parameters."""
+    if not isinstance(given, Iterator):
+        return given
+    return (each for each in listed)
 
 
 def _clipped(session: Session, parameters: list[torch.Tensor], reads: bool) -> None:

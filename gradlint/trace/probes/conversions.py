@@ -1,4 +1,4 @@
-"""Ways into torch that are no torch functions: `from_numpy`, `Variable`, `torch.FloatTensor`."""
+"""Ways into torch that are no torch functions: `from_numpy`, `Variable`."""
 
 from __future__ import annotations
 

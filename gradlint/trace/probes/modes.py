@@ -19,9 +19,20 @@ def install(session: Session) -> None:
     autocast = torch.amp.autocast_mode.autocast
     session.replace(autocast, "__init__", lambda original: _made(session, original))
     session.replace(torch.nn.Module, "train", lambda original: _train(session, original))
+    for manager in (torch.no_grad, torch.inference_mode):
+        session.replace(manager, "__init__", lambda original: _manager(session, original))
     for name, enters in (("__enter__", True), ("__exit__", False)):
         session.replace(torch.inference_mode, name, lambda original: _inference(session, original))
         session.replace(autocast, name, functools.partial(_autocast, session, enters))
+
+
+def _manager(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not session.quiet:
+            session.guarded(session.manager_made, self)
+
+    return make
 
 
 def _inference(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +40,7 @@ def _inference(session: Session, original: Callable[..., Any]) -> Callable[..., 
         had = torch.is_grad_enabled()
         out = original(self, *args)
         if not session.quiet and torch.is_grad_enabled() != had:
-            session.guarded(session.grad_mode_changed, not had, True)
+            session.guarded(session.grad_mode_changed, not had, self, True)
         return out
 
     return switch

@@ -95,7 +95,8 @@ class _Regions:
             return
         place = session.switch()
         key = _key(place)
-        is_known = self._seen.get(key, 0) >= _SEEN and key not in self._feeding
+        blamed = {key, _key(session.grad_off)}  # a cut is laid to what made the manager
+        is_known = self._seen.get(key, 0) >= _SEEN and self._feeding.isdisjoint(blamed)
         is_left_out = is_known and session.step >= _STEPS and not session.recording
         self._now = _Region(manager, place, next(serial), is_left_out)
         if is_left_out:
