@@ -105,3 +105,38 @@ def _told(folder: pathlib.Path, program: str = MODULE, **parts: str) -> list[str
     path.write_text(program.format(**words), encoding="utf-8")
     found = analyze([path], select=lambda code: True).findings
     return [finding.code for finding in found if finding.severity is not Severity.NOTE]
+
+
+MANUAL = """\
+import lightning
+import torch
+from torch import nn
+
+
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.body(batch).square().mean()
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        {}
+        optimizer.step()
+        return loss * loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(("backward", "codes"), [("loss.backward()", ["GL507"]), ("self.manual_backward(loss)", [])])
+def test_who_calls_manual_backward_leaves_nothing_to_the_trainer(
+    backward: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    """Automatic optimization refuses it, so it was switched off: before Lightning 1.2, the Trainer could be told so."""
+    program = tmp_path / "net.py"
+    program.write_text(MANUAL.format(backward))
+    found = analyze([program], select=lambda code: code == "GL507")
+    assert [finding.code for finding in found.findings] == codes

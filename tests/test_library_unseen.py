@@ -171,9 +171,43 @@ class Balanced(torch.optim.Optimizer):
 """
 
 
+CRITICS = """
+agent = unseen.Agent()
+critic_optimizer = torch.optim.Adam([*agent.critic.parameters(), *{}.parameters()])
+for x in torch.randn(3, 2, 4):
+    value = agent.critic(x).detach()
+    loss = agent.loss(x, value).mean()
+    critic_optimizer.zero_grad()
+    loss.backward()
+    critic_optimizer.step()
+"""
+REPLAYED = """
+class Learner:
+    def __init__(self, buffer):
+        self.buffer, self.net = buffer, nn.Linear(4, 1)
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def learn(self):
+        batch = self.buffer.sample(32)
+        seen = {}
+        loss = (self.net(torch.randn(32, 4)) * seen).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "filled", "code"),
     [
+        (CRITICS, "agent.loss", "GL106"),
+        (CRITICS, "net", ""),
+        (REPLAYED, "torch.tensor(self.net(batch).mean())", "GL109"),
+        (REPLAYED, "torch.tensor(batch['a'])", ""),
+        (REPLAYED, "torch.FloatTensor([each.reward for each in batch])", ""),
+        (REPLAYED, "torch.from_numpy(batch['a'].numpy())", ""),
+        (REPLAYED, "torch.from_numpy(unseen.np.stack(batch['a']))", ""),
+        (REPLAYED, "batch['a'].detach()", ""),
         (FROZEN, "model.eval()", "GL107"),
         (FROZEN, "model.enable_slicing()", "GL107"),
         (FROZEN, "model.training = False", "GL107"),

@@ -160,11 +160,19 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     held = _held_part(instance, name)
     if held is not None:
         return held
+    if name == "__setattr__":
+        return _setter(instance)
     if name.startswith("__") and not instance.cls.has_unknown_base:
         return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
     if _is_left_out(m, instance, name):
         raise Raised(Object("builtins.AttributeError", at.frame.span(at.node)), at.frame.span(at.node))
     return None
+
+
+def _setter(receiver: Abstract) -> Bound:
+    """The `__setattr__` of modules, or else that of all objects."""
+    is_module = isinstance(receiver, Instance) and receiver.module is not None
+    return Bound(Lib(f"{'torch.nn.Module' if is_module else 'builtins.object'}.__setattr__"), receiver)
 
 
 def _is_left_out(m: Machine, instance: Instance, name: str) -> bool:
@@ -271,8 +279,7 @@ def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
     if found is not None:
         return found
     if name == "__setattr__":
-        is_module = isinstance(receiver, Instance) and receiver.module is not None
-        return Bound(Lib(f"{'torch.nn.Module' if is_module else 'builtins.object'}.__setattr__"), receiver)
+        return _setter(receiver)
     if name in ("__init__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
         return Builtin(name, lambda _machine, _call: NONE)
     return Builtin(

@@ -33,6 +33,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -135,6 +136,15 @@ def decide(
         )  # fmt: skip
         m.oracle.decisions.append(decision)
     return answer
+
+
+def assume(m: Machine, value: Abstract, at: Span, text: str) -> None:
+    """Takes `value` to be true from here on: the program has asserted it."""
+    known, test = truth(m, value), test_of(m, value)
+    for asked in (about(m, test) if known is None else ()) or (None,):
+        m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text))
+    if known is None:
+        m.oracle.facts.learn(test, True)
 
 
 def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:

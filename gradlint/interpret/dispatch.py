@@ -1,7 +1,9 @@
-"""Loops over things of several kinds: `if layer["type"] == "conv": … elif layer["type"] == "yolo": outputs.append(x)`.
+"""Lists that are not empty although nothing is seen to fill them.
 
-A few rounds of such a loop are run, which show as many kinds. Those that are asked for besides are there, too, in other
-rounds; so a list that they alone fill is not known to be empty.
+A few rounds of a loop over things of several kinds are run, which show as many kinds: `if layer["type"] == "conv": …
+elif layer["type"] == "yolo": outputs.append(x)`. Those that are asked for besides are there, too, in other rounds; so a
+list that they alone fill is not known to be empty. Nor is one that is full already where it is not filled:
+`if len(self.models) != count: self.models.append(…)`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint import memo
-from gradlint.interpret.values import Sequence, Test
+from gradlint.interpret.values import Abstract, Instance, Object, Sequence, Test
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -20,13 +22,25 @@ _FILLING = ("append", "extend", "insert")
 
 
 def passed_over(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:
-    """Leaves open the empty lists that the other side of a question about this round's kind would have filled."""
-    if not (_is_about_kinds(asked) and _is_about_round(m, node)):
-        return
-    for name in _filled(node, not taken):
-        held = frame.locals.get(name)
-        if isinstance(held, Sequence) and held.kind == "list" and not held.items and not held.open:
-            held.open, held.rest = True, m.unknown(name)
+    """Leaves open the empty lists that the other side of a question would have filled.
+
+    It is a question about this round's kind, or about how much they hold.
+    """
+    if _is_about_kinds(asked) and _is_about_round(m, node):
+        for owner in _filled(node, not taken):
+            if isinstance(owner, ir.Name) and owner.id in frame.locals:
+                _leave_open(m, frame.locals[owner.id], owner.id)
+    counted = [frame.text(each) for each in _counted(node)]
+    for owner in _filled(node, not taken) if counted else ():
+        if frame.text(owner) in counted:
+            _leave_open(m, m.evaluate(owner, frame), frame.text(owner))
+
+
+def _leave_open(m: Machine, value: Abstract, name: str) -> None:
+    """An empty list, or `nn.ModuleList`, holds what is not known."""
+    held = value.state.get("items") if isinstance(value, Instance | Object) else value
+    if isinstance(held, Sequence) and held.kind == "list" and not held.items and not held.open:
+        held.open, held.rest = True, m.unknown(name)
 
 
 def _is_about_kinds(asked: Test) -> bool:
@@ -59,10 +73,16 @@ def _names(nodes: Iterable[ir.Node]) -> frozenset[str]:
     return frozenset(node.id for node in ir.within(nodes) if isinstance(node, ir.Name))
 
 
+def _counted(node: ir.If) -> list[ir.Node]:
+    """What a branch compares the length of."""
+    sides = [node.test.left, *node.test.rights] if isinstance(node.test, ir.Compare) else []
+    calls = [side for side in sides if isinstance(side, ir.Call) and len(side.args) == 1]
+    return [call.args[0] for call in calls if isinstance(call.function, ir.Name) and call.function.id == "len"]
+
+
 @memo.of_programs
-def _filled(node: ir.If, side: bool) -> tuple[str, ...]:
-    """The names of the lists that one side of a branch puts something into."""
+def _filled(node: ir.If, side: bool) -> tuple[ir.Node, ...]:
+    """The lists that one side of a branch puts something into."""
     calls = (found for found in ir.within(node.then if side else node.otherwise) if isinstance(found, ir.Call))
     methods = (call.function for call in calls if isinstance(call.function, ir.Attribute))
-    owners = (method.target for method in methods if method.name in _FILLING)
-    return tuple(dict.fromkeys(owner.id for owner in owners if isinstance(owner, ir.Name)))
+    return tuple(method.target for method in methods if method.name in _FILLING)

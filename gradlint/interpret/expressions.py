@@ -343,7 +343,11 @@ def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
 
     sequence, times = (left, right) if isinstance(left, Sequence) else (right, left)
     if op == "*" and isinstance(sequence, Sequence):
-        if isinstance(times, Const) and isinstance(times.value, int) and times.value * len(sequence.items) <= 64:
+        if (
+            isinstance(times, Const)
+            and isinstance(times.value, int)
+            and times.value * len(sequence.items) <= MOST_ITEMS
+        ):
             items = sequence.items * times.value
             return shorten(m, Sequence(sequence.kind, items, sequence.open, sequence.rest, at=frame.span(node)))
         return Sequence(

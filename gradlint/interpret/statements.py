@@ -730,12 +730,7 @@ def jump(m: Machine, node: ir.Jump, frame: Frame) -> Signal:
 def assert_(m: Machine, node: ir.Assert, frame: Frame) -> None:
     """What is asserted holds from here on."""
     value = conditions.question(m, node.test, frame)
-    known, test = conditions.truth(m, value), conditions.test_of(m, value)
-    at, text = frame.span(node.test), frame.text(node.test)
-    for asked in (conditions.about(m, test) if known is None else ()) or (None,):
-        m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text))
-    if known is None:
-        m.oracle.facts.learn(test, True)
+    conditions.assume(m, value, frame.span(node.test), frame.text(node.test))
 
 
 @handles(EXECUTE, ir.Function)

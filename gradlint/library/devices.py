@@ -120,7 +120,7 @@ def goes_to(m: Machine, call: Call) -> str | None:
 
 
 def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
-    """Whether one of these was made on the device that `.to(…)` names, or is what that is the device of."""
+    """Whether one of these was made on the device that `.to(…)` names, or sent there, or that is its device."""
     given = _destination(call)
     if given is None:
         return False
@@ -129,7 +129,11 @@ def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
     if asked.source is not None and asked.key in ("device", ("attribute", "device")):  # `x.device`
         owners = [*m.values_of({asked.source}), m.nodes.get(asked.source)]
     made_there = {at for (at, _, _), (_, there) in m.state.get("placed", {}).items() if m.symbol(there) is asked}
-    return any(value.at in made_there or any(value is owner for owner in owners) for value in values)
+    sent: dict[int, list[Span]] = m.state.get("sent", {})
+    return any(
+        not made_there.isdisjoint([value.at, *sent.get(id(value), ())]) or any(value is owner for owner in owners)
+        for value in values
+    )
 
 
 def _destination(call: Call) -> Abstract | None:

@@ -711,6 +711,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
     elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
         if "in-numpy" not in node.flags and (wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN):
+            m.state.setdefault("sent", {}).setdefault(id(node), []).append(call.frame.span(call.node))
             return tensor
         made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
     elif _stays(m, node, call):
@@ -898,6 +899,14 @@ def variable(m: Machine, call: Call) -> Abstract:
     made = tensors.value(m, call.name, Kind.LEAF, (node,), call.node, call.frame, requires_grad=True, dtype=node.dtype)
     made.storage, made.parameter = node.storage, tape.Parameter("", None, made.at)
     return Tensor(made)
+
+
+@function("torch._assert", "torch._assert_async")
+def assert_(m: Machine, call: Call) -> Abstract:
+    """`torch._assert(condition, message)`: on a GPU the asynchronous one ends the program later."""
+    value = conditions.asked(m, call.get(0, "condition") or NONE)
+    conditions.assume(m, value, call.frame.span(call.node), call.frame.text(call.node))
+    return NONE
 
 
 @function("torch.is_tensor")

@@ -92,9 +92,22 @@ from collections.abc import Iterator, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Cut, Event, Fact, InPlace, Kind, Optimizer, OptimizerStep, Parameter, Tape, Value
+from gradlint.tape import (
+    Backward,
+    Cut,
+    Event,
+    Fact,
+    InPlace,
+    Kind,
+    Module,
+    Optimizer,
+    OptimizerStep,
+    Parameter,
+    Tape,
+    Value,
+)  # fmt: skip
 from gradlint_rules.computed import losses, used
-from gradlint_rules.held import overlap
+from gradlint_rules.held import identities, overlap
 from gradlint_rules.overwritten import is_set, is_step
 from gradlint_rules.starved import is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
@@ -127,11 +140,12 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
     reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
     frozen = list(_frozen(paths))
+    methods = list(_of_owners(paths))
     found: list[_Blocked] = []
     by_place: dict[Span, list[_Blocked]] = {}
     for tape in paths:
         for blocked in _blocked(tape):
-            if not _is_in(blocked.parameter, [*reached, *frozen]) and not _follows(blocked, reached):
+            if not _is_in(blocked.parameter, [*reached, *frozen, *methods]) and not _follows(blocked, reached):
                 found.append(blocked)
     for blocked in _least_meant(found):
         by_place.setdefault(place(blocked.by), []).append(blocked)
@@ -144,6 +158,19 @@ def _frozen(paths: Sequence[Tape]) -> Iterator[Parameter | None]:
     stepping = (event for tape in paths for event in tape.events if isinstance(event, OptimizerStep))
     held = (value for event in stepping for value in event.optimizer.parameters)
     return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
+
+
+def _of_owners(paths: Sequence[Tape]) -> Iterator[Parameter]:
+    """What a method out of view may run through, `model.critic_loss(x)`: all of the module out of view that it is of.
+
+    What an optimizer holds the parameters of is a module itself, and no method.
+    """
+    held = [parameter for tape in paths for one in tape.optimizers() for parameter in identities(one.parameters)]
+    for leaf in (leaf for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)):
+        called = leaf.parameter if leaf.assumed else None
+        owner = called.path.rpartition(".")[0] if called is not None and not called.name else ""
+        if called is not None and owner not in ("", "self") and not any(overlap(called, other) for other in held):
+            yield Parameter("", Module(owner), called.at)
 
 
 def _is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:

@@ -89,7 +89,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Backward, Cut, Tape, Value
+from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, leaves
 from gradlint_rules.arrivals import Arrival, arrivals
 from gradlint_rules.starved import is_cut, is_meant
 from gradlint_rules.words import bare, calls, loss_of, maker, places, quoted, to_sink
@@ -111,9 +111,28 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for sink in arrivals(paths):
         for arrival in sink:
             for cut, share in _dead_shares(arrival.sink):
-                if cut.at not in told:
+                if cut.at not in told and _is_known_to_carry(cut, arrival.tape):
                     told.add(cut.at)
                     yield _report(arrival, cut, share)
+
+
+def _is_known_to_carry(cut: Value, tape: Tape) -> bool:
+    """Whether more than an assumption says that there is a gradient to cut: parameters are below it.
+
+    What an unknown callable gives has some where an optimizer holds them, or may hold them; a buffer gives data.
+    """
+    found = [leaf for source in cut.inputs for leaf in leaves(source)]
+    trained = [leaf for leaf in found if leaf.kind is not Kind.UNKNOWN]
+    optimizers = tape.optimizers()
+    if any(not leaf.assumed or _is_held(leaf, optimizers) for leaf in trained):
+        return True
+    if optimizers and all(optimizer.complete for optimizer in optimizers):
+        return False
+    return any(not leaf.flags & {GIVEN_NOTHING, OF_A_FUNCTION} for leaf in trained)
+
+
+def _is_held(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
+    return leaf.parameter is not None and any(optimizer.holds(leaf.parameter) for optimizer in optimizers)
 
 
 def _report(arrival: Arrival, cut: Value, share: str) -> Report:

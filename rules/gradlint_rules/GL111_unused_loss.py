@@ -189,11 +189,22 @@ def _is_forgotten(unused: _Unused, measures: AbstractSet[Span]) -> bool:
 
 
 def _looks_back(unused: _Unused, tape: Tape) -> bool:
-    """Whether nothing steps behind it in its round, and it has a forward of its own: it measures what was trained."""
+    """Whether nothing steps behind it in its round, and it has a forward of its own: it measures what was trained.
+
+    Beside that forward it may meet the one that was back-propagated, to compare the two, if both are of one model.
+    """
     steps = [event for event in _steps_after(tape, unused.sink) if event.iteration == unused.sink.iteration]
-    before = {id(value) for sink in unused.sinks if sink.order < unused.fact.order for value in sink.graph}
-    is_last = unused.fact.order > max((step.order for step in steps), default=unused.fact.order)
-    return is_last and not any(id(value) in before for value in graph(unused.loss) if not value.is_leaf)
+    earlier = [sink for sink in unused.sinks if sink.order < unused.fact.order]
+    before = {id(value) for sink in earlier for value in sink.graph}
+    if unused.fact.order <= max((step.order for step in steps), default=unused.fact.order):
+        return False
+    made = [value for value in graph(unused.loss) if not value.is_leaf]
+    own = [value for value in made if id(value) not in before]
+    if len(own) == len(made):
+        return True
+    trained = [parameter for sink in earlier for parameter in reached(sink)]
+    run = [source.parameter for value in own for source in value.inputs if source.parameter is not None]
+    return bool(run) and all(any(overlap(one, other) for other in trained) for one in run)
 
 
 def _is_measure(unused: _Unused) -> bool:

@@ -66,6 +66,7 @@ from gradlint.tape import (
     Event,
     Fact,
     InPlace,
+    Iteration,
     Kind,
     Optimizer,
     OptimizerStep,
@@ -112,7 +113,7 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         if any(share(identities(step.optimizer.parameters), identities(optimizer.parameters)) for step in steps):
             continue  # another optimizer was made in its place
         for sink, clearing in _idle(account):
-            if sink.at not in told:
+            if sink.at not in told and not _is_tried(sink, account):
                 told.add(sink.at)
                 yield _report(account, sink, clearing)
     for account, sink, clearing, scaled in _without_scaler(paths):
@@ -131,6 +132,13 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         if step.at not in told:
             told.add(step.at)
             yield _report_unassigned(step, sink)
+
+
+def _is_tried(sink: Backward, account: Account) -> bool:
+    """Whether the optimizer is made in the round of its only backward: how large a batch can be is tried, say."""
+    rounds = (event for event in account.tape.events[: sink.order] if isinstance(event, Iteration) and event.begins)
+    begun = [event.order for event in rounds if (event.loop, event.round) in sink.iteration[-1:]]
+    return bool(begun) and (account.optimizer.order or 0) > begun[-1]
 
 
 def _without_scaler(paths: Sequence[Tape]) -> Iterator[tuple[Account, Backward, Event, Backward]]:

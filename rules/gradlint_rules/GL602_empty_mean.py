@@ -65,7 +65,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Decision, DType, Fact, Kind, Tape, Value, ancestors, graph
+from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, ancestors, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -223,7 +223,7 @@ def _selection(mean: Value) -> Value | None:
 
 
 def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
-    """Whether a branch that was taken asks for the mask, the selection or the loss that came of it."""
+    """Whether a branch that was taken asks for the mask, the selection or the loss that came of it, or an assertion."""
     names = {name for name in (mask.name, value.name, sink.value.name) if name} | {mask.text}
     if tape.traced and _is_under_a_condition(value, mask, names):
         return True
@@ -231,11 +231,12 @@ def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
     for decision in tape.decisions:
         if decision.loop is not None and around.get(decision.loop, decision.round) != decision.round:
             continue
-        if _FINITE.search(decision.text) or _asks(decision, mask):
+        if _FINITE.search(decision.text) or _ask(decision.about, mask):
             return True
         if _names(decision.text, names):
             return True
-    return False
+    asserted = (event for event in tape.events if isinstance(event, Fact) and event.what == "asserted")
+    return any(fact.value is not None and _ask([fact.value], mask) for fact in asserted)
 
 
 def _is_under_a_condition(mean: Value, mask: Value, names: Collection[str]) -> bool:
@@ -249,9 +250,10 @@ def _names(condition: str, names: Iterable[str]) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", condition) for name in names if name)
 
 
-def _asks(decision: Decision, mask: Value) -> bool:
-    """Whether a branch hangs on how much a mask selects: on what was counted from it, or on the selection."""
-    pending, seen = list(decision.about), {id(value) for value in decision.about}
+def _ask(asked: Iterable[Value], mask: Value) -> bool:
+    """Whether tensors hang on how much a mask selects: on what was counted from it, or on the selection."""
+    pending = list(asked)
+    seen = {id(value) for value in pending}
     for value in pending:
         if value is mask:
             return True

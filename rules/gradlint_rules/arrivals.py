@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -51,19 +51,59 @@ def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[
     """The decisions that it takes to come to `arrival` and not to one of its `rivals`.
 
     What can be left out is left out: first those that nothing of a loss hangs on, the farthest from `near` (and from
-    the sink) first.
+    the sink) first; of equally far ones what does not hold, and what was asked last, perhaps within a branch of the
+    rest. Where the loss has no gradient, that stays of which the other side would bring it one by itself, even if no
+    path has shown this.
     """
     mine, rivals = _decisions(arrival), list(rivals)
     others = [theirs for rival in rivals if not mine.keys() <= (theirs := _decisions(rival).keys())]
     kept, lines = set(mine), _lines([arrival, *rivals])
+    needed = _bringing(mine, rivals) if arrival.is_starved else set()
+    order = {key: number for number, key in enumerate(mine)}
 
-    def weight(key: _Key) -> tuple[bool, int]:
-        return not _is_around(mine[key], lines), _distance(key[0], near, arrival.sink.at)
+    def weight(key: _Key) -> tuple[bool, int, bool, int]:
+        return not _is_around(mine[key], lines), _distance(key[0], near, arrival.sink.at), not key[1], order[key]
 
-    for key in sorted(mine, key=weight, reverse=True):
+    for key in sorted(mine.keys() - needed, key=weight, reverse=True):
         if not any(kept - {key} <= theirs for theirs in others):
             kept.remove(key)
     return [decision for key, decision in mine.items() if key in kept]
+
+
+def _bringing(mine: Mapping[_Key, Decision], rivals: Iterable[Arrival]) -> set[_Key]:
+    """The decisions whose other side brings a rival a gradient that hangs on no other of them."""
+    found: set[_Key] = set()
+    for rival in rivals:
+        theirs = _decisions(rival)
+        turned = {key: decision for key, decision in mine.items() if (key[0], not key[1], key[2]) in theirs}
+        if not turned.keys() <= found:
+            found |= _carrying(rival.loss, turned)
+    return found
+
+
+def _carrying(loss: Value, turned: Mapping[_Key, Decision]) -> set[_Key]:
+    """The decisions that are the only ones between the loss and some leaf of its graph."""
+    found: set[_Key] = set()
+    pending: list[tuple[Value, _Key | None]] = [(loss, None)]
+    seen: set[tuple[int, _Key | None]] = set()
+    for value, crossed in pending:
+        under = {key for key, decision in turned.items() if _is_under(value, decision)} | ({crossed} - {None})
+        if len(under) > 1 or not value.requires_grad:
+            continue
+        through = next(iter(under), None)
+        if value.is_leaf and through is not None:
+            found.add(through)
+        for source in value.inputs:
+            if (id(source), through) not in seen:
+                seen.add((id(source), through))
+                pending.append((source, through))
+    return found
+
+
+def _is_under(value: Value, decision: Decision) -> bool:
+    """Whether a value was computed in one of the branches, or in what is called there."""
+    whole = decision.whole or decision.at
+    return any(at.path == whole.path and whole.line <= at.line <= whole.end_line for at in (value.at, *value.stack))
 
 
 def _lines(arrivals: Iterable[Arrival]) -> set[tuple[str, int]]:

@@ -237,10 +237,23 @@ def continues(accumulation: Accumulation) -> bool:
 
 
 def _goes_on(accumulation: Accumulation, after: Backward) -> bool:
-    """Whether the counter goes on into the next loop, so that the window across both is as large as any other."""
-    following = (update for update in accumulation.account.updates if update.step.order > after.order)
-    update = next(following, None)
-    return update is not None and accumulation.filled(update) == max(accumulation.sizes)
+    """Whether the counter goes on into the next loop, so that the window across both is as large as any other.
+
+    The first of all can be larger, `if step > 0 and step % n == 0`: then the steps come in other rounds of the next
+    loop, and all windows from there on are of one size.
+    """
+    following = [update for update in accumulation.account.updates if update.step.order > after.order]
+    sizes = {accumulation.filled(update) for update in following}
+    if following and accumulation.filled(following[0]) == max(accumulation.sizes):
+        return True
+    loop = after.iteration[accumulation.depth][0]
+    return len(sizes) == 1 and _stepped(accumulation, loop) != _stepped(accumulation, accumulation.loop)
+
+
+def _stepped(accumulation: Accumulation, loop: int) -> set[int]:
+    """In which rounds of a loop the steps come."""
+    updates = accumulation.account.updates
+    return {number for update in updates if (number := _round(update.step, loop)) is not None}
 
 
 def _is_endless(tape: Tape, first: Event, end: Event) -> bool:

@@ -158,6 +158,8 @@ class _Fit:
         update = _Update(m, module, self.settings, number % window == 0, is_last or _ends(number, self.settings))
         for index in turns:
             result = _called(m, self.step, batch, number, index, place)
+            if module.state.get("manual"):
+                break
             held = self.optimizers if index is None else self.optimizers[index : index + 1]
             if self.automatic:
                 update.run(loss_in(m, result, place), held, place)
@@ -327,9 +329,10 @@ def schedulers_of(m: Machine, module: Instance | Object, call: Call) -> Abstract
 
 @method(MODULE, "manual_backward")
 def manual_backward(m: Machine, module: Instance, call: Call) -> Abstract:
-    """`self.manual_backward(loss)`."""
+    """`self.manual_backward(loss)`, which automatic optimization refuses: it was switched off, here or not."""
     from gradlint.library import autograd
 
+    module.state["manual"] = True
     kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
     return autograd.backward(m, call.get(0, "loss") or NONE, call, "manual_backward", retain_graph=kept)
 
