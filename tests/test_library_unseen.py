@@ -181,6 +181,16 @@ for x in torch.randn(3, 2, 4):
     loss.backward()
     critic_optimizer.step()
 """
+UNPICKLED = """
+for x in torch.randn(3, 2, 4):
+    optimizer.zero_grad()
+    net(x).mean().backward()
+    optimizer.step()
+model = torch.load("model.pt")
+model.requires_grad_(False)
+{}
+model.eval().to("cpu")
+"""
 REPLAYED = """
 class Learner:
     def __init__(self, buffer):
@@ -202,6 +212,7 @@ class Learner:
     [
         (CRITICS, "agent.loss", "GL106"),
         (CRITICS, "net", ""),
+        (UNPICKLED, "model = model.eval()", ""),
         (REPLAYED, "torch.tensor(self.net(batch).mean())", "GL109"),
         (REPLAYED, "torch.tensor(batch['a'])", ""),
         (REPLAYED, "torch.FloatTensor([each.reward for each in batch])", ""),
@@ -234,6 +245,7 @@ class Learner:
         (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
         (SCALED, "* 1", "GL503"),
         (SCALED, "/ 4", ""),
+        (SCALED, "/ (unseen.Settings().size // unseen.Settings().micro // unseen.State().processes)", ""),
         (DEFAULTS, "rate / 2", "GL102"),
         (DEFAULTS, "None / 2", ""),
         (METERS, "loss", "GL508"),

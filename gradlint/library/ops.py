@@ -991,6 +991,8 @@ def _is_guessed(result: tape.Value) -> bool:
         receiver = receiver.inputs[0]  # so have arrays of whatever: `axes.flatten()[0].scatter(x, y)`
     if receiver is not None and outside.is_outside(_made_by(receiver)):
         return True
+    if receiver is not None and receiver.op.startswith("torch.Tensor.") and lookup(receiver.op) is None:
+        return True  # no tensor has what gave it: `model.eval().to("cpu")`
     if receiver is None or receiver.op not in ("input", "call", "part"):
         return receiver is None
     says = any(isinstance(given, str) for _, given in result.arguments)  # `result.log("loss", loss)`

@@ -269,6 +269,7 @@ _KEEP = {"scale", "mul", "div", "truediv", "true_divide", "divide", "add", "sub"
 _KEEP |= {"float", "half", "double", "bfloat16", "stack", "cat", "squeeze", "view", "reshape", "clone", "contiguous"}
 _KEEP |= {"positive", "cuda"}
 _MEANS = {"mean", "nanmean"}
+_ARITHMETIC = {"add", "sub", "mul", "div", "floor_divide", "remainder"}
 _SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
 _LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
@@ -312,7 +313,7 @@ def _is_scaled(value: Value) -> bool:
 
 def _can_be_number(value: Value) -> bool:
     """Whether nothing is known of a value: the window can come from any object's configuration, or be looked up."""
-    if value.op == "part":
+    if value.op == "part" or bare(value.op) in _ARITHMETIC:
         return all(map(_can_be_number, value.inputs))
     if value.op == "call" and value.assumed:
         return all(source.kind is Kind.PARAMETER for source in value.inputs)
