@@ -142,6 +142,8 @@ def result(
         made.node.dtype = dtype
     if made.node.op in _FLAGGED:
         made.node.flags |= {_FLAGGED[made.node.op]}
+    if not made.node.requires_grad:  # torch.normal(0, 1, (3,), requires_grad=True)
+        made = _as_declared(made, call)
     if effect is not None and (made.node.assumed or not made.node.requires_grad) and not is_random(plain):
         _repeat(m, made, plain, args, call)
     return made
@@ -343,6 +345,11 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         shape = call.args[0].items if call.args and isinstance(call.args[0], Sequence) else call.args
         sizes = [Const(size.written, size.at) if isinstance(size, Const) and size.written else size for size in shape]
         made.node.arguments = tensors.given(m, sizes, {})
+    return _as_declared(made, call)
+
+
+def _as_declared(made: Tensor, call: Call) -> Tensor:
+    """What a call makes, as the leaf that it may ask for: `torch.zeros(3, requires_grad=True)`."""
     if call.constant(None, "requires_grad") is True:
         node = made.node
         node.kind, node.cut, node.requires_grad = Kind.LEAF, None, True

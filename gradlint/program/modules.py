@@ -427,7 +427,9 @@ def resolve(importer: Path, module: str, level: int) -> Path | None:
         for candidate in (base, base / "src"):
             if (candidate / parts[0] / "__init__.py").is_file():
                 return _below(candidate, parts)
-    return None
+    # a script imports from the folders beside it, and their files import from where it lies; no `__init__.py` is needed
+    above = [root.parent, root.parent.parent] if len(parts) > 1 else [root.parent]
+    return next((found for base in above if (found := _below(base, parts)) is not None), None)
 
 
 def _below(base: Path, parts: list[str]) -> Path | None:

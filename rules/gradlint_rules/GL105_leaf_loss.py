@@ -144,7 +144,7 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
     ):
         return True
     held = (value for optimizer in arrival.tape.optimizers() for value in optimizer.parameters)
-    return any(value is leaf for value in held) or _is_handed_on(leaf, arrival)
+    return any(leaf in ancestors(value) for value in held) or _is_handed_on(leaf, arrival)
 
 
 def _is_handed_on(leaf: Value, arrival: Arrival) -> bool:

@@ -59,6 +59,20 @@ for epoch in range(2):
         optimizer.step()
 ```
 
+So it is where the program updates its parameters itself:
+
+```python
+import torch
+
+torch.manual_seed(0)
+weight = torch.randn(4, 1, requires_grad=True)
+for x in torch.randn(5, 8, 4):
+    loss = (x @ weight).square().mean()
+    loss.backward()  # expect: GL501
+    with torch.no_grad():
+        weight -= 0.1 * weight.grad
+```
+
 ## Use instead
 ```python
 import torch
@@ -79,19 +93,22 @@ for x in torch.randn(5, 8, 4):
   a closure, a helper, a framework.
 - Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes wrong).
 - An optimizer that is handed to code that is not in view.
+- Updates by hand of what an optimizer holds, too, or with unknown code around them.
 
 ## Limits
-Where gradients are cleared on some paths and not on others, nothing is said.
+Where gradients are cleared on some paths and not on others, nothing is said. A traced run says nothing of updates by
+hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Event, OptimizerStep, Tape, ZeroGrad
-from gradlint_rules.accounts import Account, Key, Update, accounts, key
+from gradlint_rules.accounts import Account, Key, Update, accounts, by_hand, key
+from gradlint_rules.computed import foreign
 from gradlint_rules.leftover import left_overs
 from gradlint_rules.training import cleared_each_round
 from gradlint_rules.uncut import safe, unsafe
@@ -103,18 +120,8 @@ AT_RUN_TIME = True
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
-    found: dict[tuple[Key, _Identity], tuple[Account, Update, Backward]] = {}
-    sound: set[tuple[Key, _Identity]] = set()
     told: set[Span | tuple[Key, _Identity]] = set()
-    for account in accounts(paths):
-        if account.optimizer.escapes:
-            continue
-        owner = account.optimizer.identity
-        again = {(key(sink), owner): (account, update, sink) for update in account.updates for sink in _again(update)}
-        found = again | found
-        sound |= {(place, owner) for place in _repeated(account)} - again.keys()
-    for place in sorted(found.keys() - sound):
-        account, update, sink = found[place]
+    for account, update, sink in _never_cleared(accounts(paths)):
         root = key(update.step), account.optimizer.identity  # however many losses one clearing is missing for
         if not {sink.at, root} & told:
             told |= {sink.at, root}
@@ -124,9 +131,27 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             if own.at not in told:
                 told.add(own.at)
                 yield _report_left(account, own, other, [clearing, step])
+    for account, update, sink in _never_cleared(by_hand(paths)):
+        if sink.at not in told and not _may_be_cleared(account.tape, sink):
+            told.add(sink.at)
+            yield _report_by_hand(update, sink)
 
 
 _Identity = tuple[Span, tuple[Span, ...], str, int]
+
+
+def _never_cleared(found_on: Iterable[Account]) -> list[tuple[Account, Update, Backward]]:
+    """The updates that find used gradients under fresh ones of the same loss, if no path clears these."""
+    found: dict[tuple[Key, _Identity], tuple[Account, Update, Backward]] = {}
+    sound: set[tuple[Key, _Identity]] = set()
+    for account in found_on:
+        if account.optimizer.escapes:
+            continue
+        owner = account.optimizer.identity
+        again = {(key(sink), owner): (account, update, sink) for update in account.updates for sink in _again(update)}
+        found = again | found
+        sound |= {(place, owner) for place in _repeated(account)} - again.keys()
+    return [found[place] for place in sorted(found.keys() - sound)]
 
 
 def _again(update: Update) -> list[Backward]:
@@ -161,6 +186,27 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
     return Report(sink.at, message, help_, related, hints=hints)
 
 
+def _may_be_cleared(tape: Tape, sink: Backward) -> bool:
+    """Whether unknown code that ran before this backward may have cleared gradients: none that computed its loss."""
+    return any(
+        call.order < sink.order and call.result not in sink.ancestors for call in foreign(tape) if call.iteration
+    )
+
+
+def _report_by_hand(update: Update, sink: Backward) -> Report:
+    message = (
+        f"{backward(sink)} adds to gradients that an update has used already: nothing clears them between two updates"
+    )
+    help_ = "Set `.grad` of each parameter to None behind its update."
+    return Report(
+        sink.at,
+        message,
+        help_,
+        places(sink.at, Related(update.step.at, "the update that uses them again")),
+        hints={"by hand": "yes"},
+    )
+
+
 def _report_left(account: Account, own: Backward, other: Backward, used: Sequence[Event]) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
     left = f"{backward(other)} left for `{name}` in the round before"
@@ -189,6 +235,8 @@ def _what_is_left(clearing: Event) -> str:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Clears the gradients in each round, or with the step of a window; where some rounds do, it may be meant."""
+    if finding.hints.get("by hand"):
+        raise NoFixError("the program updates its parameters itself")
     if finding.hints.get("left"):
         return unsafe("Clear the gradients before the backward", cleared_each_round(finding, source))
     is_partial = any("cleared here" in related.message for related in finding.related)

@@ -236,7 +236,9 @@ def _is_used(tape: Tape, wiped: Wiped) -> bool:
 
 def _may_use(event: Event) -> bool:
     """Whether gradients may have gone into this: a write in place, or a call of something unknown."""
-    if isinstance(event, InPlace):  # noise.uniform_() holds nothing else
+    if isinstance(event, InPlace):  # noise.uniform_() and hidden.relu_() hold nothing else
+        if event.after.inputs == (event.before,):
+            return False
         return event.before.kind not in (Kind.CONSTANT, Kind.DATA) or len(event.after.inputs) > 1
     result = event.result if isinstance(event, ModuleCall) else None
     return result is not None and result.op == "call"

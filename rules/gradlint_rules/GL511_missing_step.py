@@ -106,13 +106,16 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
     stepped = {_called(step.optimizer) for step in steps}
+    used = {sink for account in accounts(paths) for update in account.updates for sink in update.fresh}
     for account in (*accounts(paths), *idle(paths)):
         optimizer = account.optimizer
         if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or _called(optimizer) in stepped:
             continue
         if any(share(identities(step.optimizer.parameters), identities(optimizer.parameters)) for step in steps):
             continue  # another optimizer was made in its place
-        for sink, clearing in _idle(account):
+        found = list(_idle(account))
+        own = [each for each in found if each[0] not in used]  # the generator's loss comes to the critic, too
+        for sink, clearing in own or found:
             if sink.at not in told and not _is_tried(sink, account):
                 told.add(sink.at)
                 yield _report(account, sink, clearing)

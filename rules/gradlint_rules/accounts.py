@@ -20,6 +20,7 @@ from gradlint.tape import (
     Tape,
     Value,
     ZeroGrad,
+    ancestors,
 )
 from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
@@ -121,14 +122,51 @@ def idle(paths: Sequence[Tape]) -> Iterator[Account]:
                 yield account
 
 
-def _account(tape: Tape, optimizer: Optimizer) -> Account:
+def by_hand(paths: Sequence[Tape]) -> Iterator[Account]:
+    """The accounts of parameters that no optimizer holds and the program updates itself: `p -= rate * p.grad`."""
+    optimizers = [optimizer for tape in paths for optimizer in _made(tape)]
+    if any(optimizer.escapes or not optimizer.complete for optimizer in optimizers):
+        return
+    for tape in paths:
+        steps: dict[tuple[Span, str], dict[int, OptimizerStep]] = {}
+        for event in tape.events:
+            held = _descending(event) if isinstance(event, InPlace) else None
+            if held is None or held.parameter is None or any(made.holds(held.parameter) for made in optimizers):
+                continue
+            updates = steps.setdefault((held.parameter.at, held.parameter.path), {})
+            own = next((step.optimizer for step in updates.values()), None)
+            own = own or Optimizer(held.parameter.path, "", held.at, [held])
+            step = OptimizerStep(at=event.at, stack=event.stack, iteration=event.iteration, optimizer=own)
+            step.order = event.order
+            updates[event.order] = step
+        for updates in steps.values():
+            own = next(iter(updates.values())).optimizer
+            yield _account(tape, own, [updates.get(event.order, event) for event in tape.events])
+
+
+def _made(tape: Tape) -> list[Optimizer]:
+    """Every optimizer of a path, those too that do nothing on it."""
+    return [*tape.optimizers(), *(event.optimizer for event in tape.events if isinstance(event, OptimizerMade))]
+
+
+def _descending(event: InPlace) -> Value | None:
+    """The parameter that is written here with what its own gradient gives."""
+    for value in (event.before, *event.before.inputs):  # `p`, or `p.data`
+        if value.parameter is not None and "gradient" not in value.flags:
+            sources = (source for given in event.write.by for source in ancestors(given))
+            gradients = [source for source in sources if "gradient" in source.flags]
+            return value if share(identities(gradients), [value.parameter]) else None
+    return None
+
+
+def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> Account:
     made = Account(tape, optimizer)
     pending: list[Gradient] = []
     wiped: list[Wiped] = []
     cleared: list[Value] = []
     given = after_step = False
     is_alone = len(tape.optimizers()) == 1
-    for event in tape.events:
+    for event in events or tape.events:
         match event:
             case Backward() if event.sink not in _ELSEWHERE:
                 if serves(optimizer, event, is_alone=is_alone):
