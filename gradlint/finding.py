@@ -8,6 +8,8 @@ from dataclasses import field
 
 from gradlint.dataclass import dataclass
 
+NOT_SHOWN = "not-shown"  # a hint: a run does not show this one, although it shows others of its code
+
 
 class Severity(enum.IntEnum):
     """How sure and how bad, in the words of the catalogue; ordered, so that severities compare."""
@@ -99,7 +101,9 @@ class Finding:
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
     step: int | None = None
-    hints: Mapping[str, str] = field(default_factory=dict, compare=False)  # what a fix takes from the tape
+    hints: Mapping[str, str] = field(
+        default_factory=dict, compare=False
+    )  # what fixes and `--confirm` take from the tape
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:

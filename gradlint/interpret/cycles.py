@@ -25,19 +25,41 @@ if TYPE_CHECKING:
     from gradlint.interpret.counters import Met
     from gradlint.interpret.machine import Branch, Loop, Machine
 
+TRAINING = frozenset(
+    ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
+)
 MAX_DEPTH = 3  # calls within calls that are looked through for what sets a counter back
 
 
 def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
     """Has the rounds of counters counted that were held against a number, where a side of the branch sets them back."""
+    block = [*node.then, *node.otherwise, *node.behind]
     for met in branch.met:
-        if _is_set_back(m, met, [*node.then, *node.otherwise, *node.behind], frame, 0):
+        if met.is_near or _is_set_back(m, met, block, frame, 0):
+            if m.session.counting(m) is None and _trains(m, block, frame, 0):
+                m.session.leads_to_training(m)
             m.session.comes_to(m, met.place, met.period, met.numbers)
 
 
 def is_on_the_way(m: Machine, loop: Loop) -> bool:
     """Whether a loop runs a machine that has not come back to the state that it was first asked for in its rounds."""
     return any(state_of(_held(m, node, frame)) not in (first, None) for first, node, frame in loop.states.values())
+
+
+def _trains(m: Machine, block: list[ir.Node], frame: Frame, depth: int) -> bool:
+    """Whether these statements hold a part of a training step, in loops of theirs or in functions that they call."""
+    for node in ir.within(block):
+        if isinstance(node, ir.Call):
+            name = node.function.name if isinstance(node.function, ir.Attribute) else ""
+            called = _held(m, node.function, frame) if depth < MAX_DEPTH and name not in TRAINING else None
+            function = called.function if isinstance(called, Bound) else called
+            if name in TRAINING or (isinstance(function, Function) and _trains_in(m, function, depth)):
+                return True
+    return False
+
+
+def _trains_in(m: Machine, function: Function, depth: int) -> bool:
+    return _trains(m, body(function.node), Frame(function.node.code, {}, function.scope, function=function), depth + 1)
 
 
 def _is_set_back(m: Machine, met: Met, block: list[ir.Node], frame: Frame, depth: int) -> bool:

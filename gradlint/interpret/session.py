@@ -10,7 +10,7 @@ from typing import Any
 
 from gradlint import tape
 from gradlint.finding import Span
-from gradlint.interpret import attributes, calls, conditions, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
+from gradlint.interpret import attributes, calls, conditions, cycles, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import Frame, Loop, Machine, Raised, Stop
@@ -39,9 +39,6 @@ from gradlint.program import fields
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
 
-_TRAINS = frozenset(
-    ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
-)
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
@@ -250,6 +247,13 @@ class Session:
         """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks within it."""
         return next((loop for loop in reversed(m.loops) if loop.over and self._takes_batches(m, loop)), None)
 
+    def leads_to_training(self, m: Machine) -> None:
+        """Takes the innermost loop for one that trains: a branch in it leads there, which is not come to yet."""
+        loop = m.loops[-1] if m.loops else None
+        if loop is not None and loop.over and isinstance(loop.node, ir.For | ir.While):
+            self._rounds[id(loop.node)] = (True, False)
+            self.restart()
+
     def _takes_batches(self, m: Machine, loop: Loop) -> bool:
         return loop.rounds == self.batches or self._admit(m, loop)
 
@@ -325,7 +329,7 @@ def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
     within = list(ir.within(body, loops=False))
     loops = any(isinstance(node, ir.For | ir.While) for node in within)
     functions = [node.function for node in within if isinstance(node, ir.Call)]
-    trains = any(isinstance(function, ir.Attribute) and function.name in _TRAINS for function in functions)
+    trains = any(isinstance(function, ir.Attribute) and function.name in cycles.TRAINING for function in functions)
     return trains and not loops, loops
 
 

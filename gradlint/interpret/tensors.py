@@ -134,11 +134,25 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         known = value(m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True)
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
         known.inference = False  # it came from elsewhere, and may have been there before
-        match unknown.symbol.key:
-            case "item", ("slice", *part):
-                known.arguments = ((0, unknown.symbol.source), (1, slice(*part)))
+        known.arguments = _part_of(unknown.symbol)
         m.nodes[unknown.symbol] = known
     return known
+
+
+def _part_of(symbol: Symbol) -> tuple[tuple[int | str, object], ...]:
+    """Of a slice of something unknown, and of an item of a loader's batch: the whole, and which part of it."""
+    part: Symbol | None = symbol
+    while part is not None:
+        match part.key:
+            case "item", ("slice", *bounds):
+                return (0, part.source), (1, slice(*bounds))
+            case "batch", *which:
+                return (0, part.source), (1, ("batch", *which))
+            case "item", _:
+                part = part.source
+            case _:
+                break
+    return ()
 
 
 def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame) -> list[Value]:

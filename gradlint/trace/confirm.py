@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gradlint.finding import Finding, Span
+from gradlint.finding import NOT_SHOWN, Finding, Span
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape, Value, ancestors
 
@@ -25,7 +25,11 @@ class Confirmation:
 def confirm(static: Iterable[Finding], traced: Sequence[Finding], tape: Tape) -> list[Confirmation]:
     """The verdict of a run on each static finding; those that no run can show are left out."""
     ran = set(_lines(tape))
-    return [_verdict(finding, traced, ran) for finding in static if finding.code in at_run_time()]
+    return [_verdict(finding, traced, ran) for finding in static if _is_shown(finding)]
+
+
+def _is_shown(finding: Finding) -> bool:
+    return finding.code in at_run_time() and NOT_SHOWN not in finding.hints
 
 
 def _verdict(finding: Finding, traced: Sequence[Finding], ran: set[tuple[str, int]]) -> Confirmation:

@@ -90,7 +90,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
     Backward,
@@ -217,7 +217,8 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     held = Related(first.optimizer.at, f"{optimizer} holds {names}")
     related = places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink))
     hint = _HELP_WRITTEN if _WRITTEN in first.by.flags else _HELP
-    return Report(at, message, hint, related, hints=hint_of_sample(first.by))
+    hints = {NOT_SHOWN: "yes"} if first.by.op.endswith("vector_to_parameters") else hint_of_sample(first.by)
+    return Report(at, message, hint, related, hints=hints)
 
 
 def _obstacle(value: Value) -> str:

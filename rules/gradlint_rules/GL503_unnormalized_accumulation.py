@@ -49,24 +49,24 @@ for i, x in enumerate(batches):
 - A division anywhere on the way: in the criterion, in a helper, by `scaler.scale(loss / n)`, of the gradients
   before the step.
 - Losses that are sums: their gradients are meant to add up.
-- Several different losses for one step.
+- Several different losses for one step; the losses of tasks that are learned within the loop.
 
 ## Limits
 A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown function by its
-name. An
-inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`,
-`x[start : start + n]`), where it
-runs over the next few items of a stream (`islice(batches, n)`, what `batched` gives), or where the words of
-what it runs over say so (`range(accumulate)`, `micro_batches`). `batch.split(n)` is not among them where nothing is
-known of `batch` and `n`: strings are split, too.
+name. An inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`,
+`x[start : start + n]`), another batch of one loader (`next(batches)`, batches that were gathered before; a run does not
+show these), the next few items of a stream (`islice(batches, n)`, what `batched` gives), or where the words of what it
+runs over say so (`range(accumulate)`, `micro_batches`). A loop that goes through a whole loader is none, nor one in whose
+rounds something else is trained (the tasks of meta-learning). `batch.split(n)` is not among them where nothing is known
+of `batch` and `n`: strings are split, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape, Value
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
@@ -90,15 +90,15 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss that is back-propagated whole in several rounds before one step."""
     told: set[Span] = set()
-    for account, update, sinks, count in (*_counted(paths), *_inner(paths)):
+    for account, update, sinks, count, is_shown in (*_counted(paths), *_inner(paths)):
         sink = sinks[0]
         if sink.at in told or not is_whole_mean(sink.value) or _is_divided(account.tape, sinks, update.step):
             continue
         told.add(sink.at)
-        yield _report(account, update, sink, count)
+        yield _report(account, update, sink, count, {} if is_shown else {NOT_SHOWN: "yes"})
 
 
-_Found = tuple[Account, Update, tuple[Backward, ...], str]
+_Found = tuple[Account, Update, tuple[Backward, ...], str, bool]  # the last: whether a run shows it as well
 
 
 def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
@@ -109,7 +109,7 @@ def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
         for window, size in zip(accumulation.windows, accumulation.sizes, strict=True):
             if size > 1 and len(window.fresh) > 1 and not window.lost:
                 said = f"only when {accumulation.condition}"
-                yield accumulation.account, window.update, window.fresh, said
+                yield accumulation.account, window.update, window.fresh, said, True
                 break
 
 
@@ -121,41 +121,71 @@ def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
             for sink in update.fresh:
                 inner = [loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)]
                 same = tuple(other for other in update.fresh if key(other) == key(sink))
-                if inner and len(same) > 1 and inner[-1] in over and _is_over_parts(over[inner[-1]], same):
-                    yield account, update, same, _after(over[inner[-1]])
+                loop = over.get(inner[-1]) if inner and len(same) > 1 else None
+                if loop is None or _learns_within(loop, account.tape):
+                    continue
+                is_shown = _is_over_parts(loop, same)
+                if is_shown or _is_over_a_stream(loop, same):
+                    yield account, update, same, _after(loop), is_shown
                     break
 
 
 def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:
-    """Whether the rounds of a loop get parts of a batch or a stream: by what is handed to them, or by its words."""
-    if loop.over == "window" or _SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower()):
-        return True
-    handed = [_parts(loop, sink) for sink in sinks if loop.loop in dict(sink.iteration)]
-    return any(handed[0].get(at, part) != part for other in handed[1:] for at, part in other.items())
+    """Whether the rounds of a loop get parts of a batch: by what is handed to them, or by its words."""
+    return bool(_SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower())) or _differ(loop, sinks, _parts)
 
 
-def _parts(loop: Iteration, sink: Backward) -> dict[Span, set[object]]:
-    """The parts of tensors that this loss is computed from, by where they are made."""
-    found: dict[Span, set[object]] = {}
+def _is_over_a_stream(loop: Iteration, sinks: Sequence[Backward]) -> bool:
+    """Whether the rounds of a loop get the next few items of a stream."""
+    return loop.over == "window" or _differ(loop, sinks, _batches)
+
+
+_Parts = dict[tuple[Span, object], set[object]]  # by where they are made and, where that is known, of what
+
+
+def _differ(loop: Iteration, sinks: Sequence[Backward], parts: Callable[[Iteration, Backward], _Parts]) -> bool:
+    handed = [parts(loop, sink) for sink in sinks if loop.loop in dict(sink.iteration)]
+    return any(handed[0].get(key, part) != part for other in handed[1:] for key, part in other.items())
+
+
+def _learns_within(loop: Iteration, tape: Tape) -> bool:
+    """Whether the rounds of a loop hold steps of their own: tasks of meta-learning, whose losses are added up."""
+    steps = (event for event in tape.events if isinstance(event, OptimizerStep | Backward))
+    return any(
+        loop.loop in dict(event.iteration)
+        for event in steps
+        if isinstance(event, OptimizerStep) or event.sink == "autograd.grad"
+    )
+
+
+def _parts(loop: Iteration, sink: Backward) -> _Parts:
+    """The parts of tensors that this loss is computed from: of `x.chunk(4)`, `x[start : start + 8]`."""
+    found: _Parts = {}
     for value in sink.ancestors:
         is_before = loop.loop not in dict(value.iteration)
         if is_before and bare(value.op.removesuffix(".output")) in _PARTS:
-            found.setdefault(value.at, set()).add(id(value))
-        elif (block := _block(value)) is not None:
-            found.setdefault(value.at, set()).add(block)
+            found.setdefault((value.at, None), set()).add(id(value))
+        elif (part := _slice(value)) is not None:
+            found.setdefault((value.at, value.argument(0)), set()).add(part)
     return found
 
 
-def _block(value: Value) -> object | None:
-    """Of `x[start : start + 8]`: what it is a part of, and which part; several rounds have one thing in common that was
-    there before."""
-    whole, part = value.argument(0), value.argument(1)
-    if isinstance(part, tuple) and part:
-        part = part[0]  # `x[start : start + 8, :-1]`
-    if not isinstance(part, slice) or part.start is None or part.stop is None or whole is None:
-        return None
-    is_one = isinstance(part.start, int) and isinstance(part.stop, int) and part.stop - part.start == 1
-    return None if is_one else (id(whole), part.start, part.stop)
+def _slice(value: Value) -> tuple[object, object] | None:
+    match value.argument(1):
+        case (slice(start=start, stop=stop), *_) | slice(start=start, stop=stop):  # `x[start : start + 8, :-1]`
+            is_one = isinstance(start, int) and isinstance(stop, int) and stop - start == 1
+            return (start, stop) if start is not None and stop is not None and not is_one else None
+    return None
+
+
+def _batches(loop: Iteration, sink: Backward) -> _Parts:
+    """The batches of loaders that this loss is computed from, but for those that the loop itself goes through."""
+    found: _Parts = {}
+    for value in sink.ancestors:
+        match value.argument(1):
+            case "batch", number, turn if number != loop.loop:
+                found.setdefault((value.at, value.argument(0)), set()).add((number, turn))
+    return found
 
 
 def _after(loop: Iteration) -> str:
@@ -170,7 +200,7 @@ def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> b
     return any(isinstance(event, Clip) and event.reads_only for event in between)
 
 
-def _report(account: Account, update: Update, sink: Backward, count: str) -> Report:
+def _report(account: Account, update: Update, sink: Backward, count: str, hints: Mapping[str, str]) -> Report:
     optimizer = account.optimizer
     name = optimizer.name or optimizer.cls or "optimizer"
     clips = any(clipped.clip.order < update.step.order for clipped in account.clips)
@@ -181,7 +211,7 @@ def _report(account: Account, update: Update, sink: Backward, count: str) -> Rep
     )
     severity = Severity.NOTE if scale_cancels else None
     step = Related(update.step.at, "the step that uses their sum")
-    return Report(sink.at, message, _HELP, places(sink.at, step), severity)
+    return Report(sink.at, message, _HELP, places(sink.at, step), severity, hints=hints)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
