@@ -86,6 +86,7 @@ from gradlint_rules.words import backward, listed, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+_UNREGISTERED = ("plain-container", "non-leaf-parameter", "non-leaf-grad", "non-leaf-attribute")  # GL514, GL515
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
@@ -221,7 +222,9 @@ def _came_late(reached: Sequence[Value], tape: Tape) -> bool:
 
 
 def _is_in_view(tape: Tape) -> bool:
-    """Whether all that any backward reaches are parameters of modules whose making was seen."""
+    """Whether all that any backward reaches are parameters of modules whose making was seen, and which know of them."""
+    if any(isinstance(event, Fact) and event.what in _UNREGISTERED for event in tape.events):
+        return False
     leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves)
     return all(leaf.kind is Kind.PARAMETER and not leaf.assumed and leaf.parameter for leaf in leaves)
 
