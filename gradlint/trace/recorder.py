@@ -336,7 +336,8 @@ class Recorder(TorchFunctionMode):
         )
         after.cell = cell = self._log(target, judged, place, True)
         kind = "inference" if "saved for backward" in text else "inplace"
-        self.session.note(kind, place, before=previous, after=after, written=cell.writes[-1], raises=reason)
+        written = cell.writes[-1]
+        self.session.note(kind, place, before=previous, after=after, by=others, written=written, raises=reason)
 
     # --- attributes and flags
 

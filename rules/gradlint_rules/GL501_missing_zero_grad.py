@@ -104,7 +104,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Event, OptimizerStep, Tape, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, by_hand, key
@@ -203,7 +203,7 @@ def _report_by_hand(update: Update, sink: Backward) -> Report:
         message,
         help_,
         places(sink.at, Related(update.step.at, "the update that uses them again")),
-        hints={"by hand": "yes"},
+        hints={"by hand": "yes", NOT_SHOWN: "yes"},
     )
 
 
