@@ -383,3 +383,27 @@ for step in range(4):
     assert trace(tmp_path, "--output-format", "json", "train.py").codes == [
         ("GL602", line_of(text, "prediction[kept]"))
     ]
+
+
+CLEARED = """
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for number, x in enumerate(torch.randn({rounds}, 8, 4)):
+    for parameter in model.parameters():
+        if parameter.grad is not None{condition}:
+            parameter.grad.zero_()
+    model(x).square().mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("rounds", "condition", "told"), [(24, "", []), (24, " and number < 20", [("GL501", 11)]), (3, "", [])]
+)
+def test_gradients_that_are_cleared_in_place_are_known_for_as_long_as_it_goes_on(
+    rounds: int, condition: str, told: list[tuple[str, int]], tmp_path: pathlib.Path
+) -> None:
+    assert report(tmp_path, CLEARED.format(rounds=rounds, condition=condition))[0] == told

@@ -76,11 +76,15 @@ class Op:
     arguments: tuple[tuple[int | str, object], ...] = ()
 
     def without_past(self) -> Op:
-        """The same value cut off from what it was computed from, so that chains over many steps do not grow."""
+        """The same value cut off from what it was computed from, so that chains over many steps do not grow.
+
+        A gradient is still one: it can be cleared in place in every step.
+        """
         kind = Kind.UNKNOWN if self.requires_grad else Kind.DATA
         return Op(
             self.name, kind, (), self.place, self.serial, self.step, self.requires_grad, self.dtype, cell=self.cell,
             inference=self.inference, cut_place=self.cut_place if self.inference else (),
+            flags=self.flags & {"grad", "data"}, gradient_of=self.gradient_of,
         )  # fmt: skip
 
 
