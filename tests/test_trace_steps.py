@@ -396,6 +396,7 @@ for number, x in enumerate(torch.randn({rounds}, 8, 4)):
         if parameter.grad is not None{condition}:
             parameter.grad.zero_()
     model(x).square().mean().backward()
+    norms = [parameter.grad.norm() for parameter in model.parameters()]
     optimizer.step()
 """
 

@@ -166,7 +166,7 @@ def _parts(loop: Iteration, sink: Backward) -> _Parts:
         if is_before and bare(value.op.removesuffix(".output")) in _PARTS:
             found.setdefault((value.at, None), set()).add(id(value))
         elif (part := _slice(value)) is not None:
-            found.setdefault((value.at, value.argument(0)), set()).add(part)
+            found.setdefault((value.at, None), set()).add(part)
     return found
 
 
