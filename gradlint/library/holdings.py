@@ -69,7 +69,8 @@ MISSPELT = frozenset(
 def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, call: Call) -> None:
     """Takes down that `part` became `owner.name`."""
     at = call.frame.span(call.node)
-    if isinstance(part, Sequence | Mapping) or _is_record(part):
+    is_leaf = isinstance(part, Tensor) and part.node.kind is Kind.LEAF and is_module(owner)
+    if isinstance(part, Sequence | Mapping) or _is_record(part) or is_leaf:
         m.state.setdefault("plain-containers", []).append((owner, name, part, call))
     if m.state.get("optimizers"):
         for tensor in parameters_in(m, part, call):
@@ -161,12 +162,14 @@ def _is_record(part: Abstract) -> bool:
 
 @hears("end")
 def tell_plain_containers(m: Machine) -> None:
-    """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered parts."""
+    """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered parts; and which
+    tensors require grad there that are no parameters."""
     for owner, name, container, call in m.state.get("plain-containers", []):
         if owner.attrs.get(name) is not container:
             continue
         registered = {id(tensor.node.parameter) for _, tensor in named_parameters(m, owner, call)}
-        for tensor in parameters_in(m, container, call):
+        held = [container] if isinstance(container, Tensor) else parameters_in(m, container, call)
+        for tensor in held:
             if id(tensor.node.parameter) not in registered:
                 at: Span = call.frame.span(call.node)
                 path = f"{owner.module.path}.{name}" if owner.module is not None else name
@@ -175,7 +178,12 @@ def tell_plain_containers(m: Machine) -> None:
 
 
 def _kind(container: Abstract) -> str:
-    """What replaces a container: a list, a dict by text; "" where nothing does, "records" where it has some."""
+    """What replaces a container: a list, a dict by text; "" where nothing does, "records" where it has some.
+
+    A tensor is replaced by a parameter.
+    """
+    if isinstance(container, Tensor):
+        return "tensor"
     if isinstance(container, Mapping):
         if any(map(_is_record, container.items.values())):
             return "records"

@@ -1,10 +1,10 @@
 """# unregistered-module (GL514)
 
-Modules or parameters that `forward` uses live in a plain list, tuple, dict or dataclass.
+Modules or parameters that `forward` uses live in a plain list, tuple, dict or dataclass, or are plain tensors.
 
 ## What it does
 Reports the container, where a loss trains what lies in it, and no optimizer holds it because the module does not
-know of it.
+know of it; likewise an attribute like `self.scale = torch.ones(3, requires_grad=True)`, which is no parameter.
 
 ## Why it matters
 `parameters()`, `to(device)`, `state_dict()`, `train()` and `eval()` pass over it: the layers are never trained,
@@ -70,18 +70,19 @@ for x in torch.randn(5, 8, 4):
 - A list that only aliases modules which are registered as well.
 - Layers whose parameters are handed to an optimizer in another way, or that get no gradient.
 - Layers that the program updates by hand (`weight -= rate * weight.grad`); a traced run does not tell these.
+- Tensors whose gradient the program reads or asks for: adversarial ones.
 
 ## Limits
-Only where the optimizer is in view.
+Only where the optimizer is in view. A traced run does not see plain tensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Severity, Span
-from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, Value
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Severity, Span
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Clip, Fact, Tape, Value
 from gradlint_rules.overwritten import is_set
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
@@ -89,6 +90,8 @@ from gradlint_rules.words import places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+_TENSOR = "tensor"
+_HELP_TENSOR = "Make it a parameter: `nn.Parameter(…)`."
 _HELP = "Put them into `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`."
 
 
@@ -106,16 +109,17 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             if parameter is None or id(parameter) not in trained:
                 continue
             is_held = any(optimizer.holds(parameter) or not optimizer.complete for optimizer in optimizers)
-            if is_held or _is_updated_by_hand(fact.value, tape):
+            if is_held or _is_updated_by_hand(fact.value, tape) or _is_looked_at(fact, tape):
                 kept.add((fact.at, parameter.at))
             elif optimizers:
                 found[fact.at, parameter.at] = fact
     lost = {at: found[at, made] for at, made in sorted(found.keys() - kept)}
     for at, fact in lost.items():
-        message = (
-            f"what lies in `{fact.detail}` is no part of the module: no optimizer holds it, and it is never trained"
-        )
-        yield Report(at, message, _HELP, places(at), hints={"kind": fact.text})
+        is_tensor = fact.text == _TENSOR
+        what = f"`{fact.detail}` is a plain tensor and" if is_tensor else f"what lies in `{fact.detail}` is"
+        message = f"{what} no part of the module: no optimizer holds it, and it is never trained"
+        hints = {"kind": fact.text} | ({NOT_SHOWN: "yes"} if is_tensor else {})
+        yield Report(at, message, _HELP_TENSOR if is_tensor else _HELP, places(at), hints=hints)
 
 
 def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:
@@ -125,6 +129,19 @@ def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:
     return is_written or any(is_set(parameter, event) for event in tape.events[first:])
 
 
+def _is_looked_at(fact: Fact, tape: Tape) -> bool:
+    """Whether the gradient of a plain tensor is read or asked for, as that of an adversarial input is."""
+    if fact.value is None or fact.text != _TENSOR:
+        return False
+    asked = [value for sink in tape.backwards() for value in sink.inputs or ()]
+    read = [
+        value for event in tape.events if isinstance(event, Clip) and event.reads_only for value in event.parameters
+    ]
+    return any(value.parameter is fact.value.parameter for value in (*asked, *read))
+
+
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Makes it a container that the module knows of."""
+    if finding.hints.get("kind") == _TENSOR:
+        raise NoFixError("whether it is to be trained, or only to have a gradient, is not known")
     return unsafe("Register what it holds", registered(finding, source))
