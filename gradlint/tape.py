@@ -350,6 +350,7 @@ class OptimizerStep(Event):
     optimizer: Optimizer
     scaler: Scaler | None = None
     closure: bool = False
+    starved: bool = False  # a run has shown that nothing of what the optimizer holds has a gradient
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ def test_what_switches_grad_mode_off_is_named(told: pytest.Pytester) -> None:
         "        return", "        with torch.no_grad():\n            x = self.encoder(x)\n        return"
     )
     said = failure(told, program.replace("self.encoder(x).relu()", "x"))
-    assert said.splitlines()[1:] == ["test_model.py:9:9: grad mode is off", "with torch.no_grad():"]
+    assert said.splitlines()[1:] == ["test_model.py:9:14: grad mode is off", "with torch.no_grad():"]
 
 
 def test_a_loss_without_a_gradient_is_told_with_its_reason(told: pytest.Pytester) -> None:

@@ -379,6 +379,7 @@ class Assembler:
             self._taken.setdefault(loop, set()).add(branch)
         event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
         if _was_taken(note):
+            event.starved = len(note.facts["starved"]) == len(note.facts["stepper"].held)
             self._overwrite(note)
             yield from self._given(note)
         yield event

@@ -99,7 +99,7 @@ class Memory:
             op.kind, op.held, op.name = Kind.PARAMETER, self.held(tensor, place), "parameter"
             if not grad:
                 op.cut, op.cut_place = Cut.FROZEN, op.held.frozen_at or op.held.place
-        elif grad and tensor.is_leaf:
+        elif grad and _is_leaf(tensor):
             op.kind = Kind.LEAF
         elif grad:
             op.kind, op.name = Kind.UNKNOWN, "tensor"
@@ -154,6 +154,14 @@ class Memory:
             new = [source for source in op.inputs if source.step >= oldest and id(source) not in seen]
             seen.update(map(id, new))
             pending += new
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    """Whether it is a leaf; torch does not tell it of a view from under `no_grad` whose base was written since."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False
 
 
 def _is_short(tensor: torch.Tensor) -> bool:

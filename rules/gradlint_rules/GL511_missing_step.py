@@ -208,10 +208,17 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
             sink, made = _before(step, tape), step.optimizer.order
             reached = list(sink.leaves) if sink is not None else []
             is_later = made is not None and any(leaf.order > made for leaf in reached)
-            if sink is None or not reached or is_later or (made is None and not tape.traced):
+            is_seen = step.starved if tape.traced else made is not None
+            if sink is None or not reached or is_later or not is_seen:
                 continue
-            if not share(identities(reached), held) and not _came_late(reached, tape):
+            if not _are_the_same(identities(reached), held) and not _came_late(reached, tape):
                 yield step, sink
+
+
+def _are_the_same(some: Sequence[Parameter], others: Sequence[Parameter]) -> bool:
+    """Whether the two have a parameter in common, or one that is gathered from shards under the name of another."""
+    names = {parameter.path for parameter in others}
+    return share(some, others) or any(parameter.path in names for parameter in some)
 
 
 def _came_late(reached: Sequence[Value], tape: Tape) -> bool:
