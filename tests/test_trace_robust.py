@@ -496,3 +496,33 @@ def test_torch_warns_of_a_generator_without_parameters_as_it_does_alone(tmp_path
         """
     for ran in both(tmp_path, body, "--fail-on", "never"):
         assert "empty generator, no gradient clipping will occur" in ran.err, ran.err
+
+
+WIDENED = """
+import torch
+
+torch.manual_seed(0)
+head = torch.nn.Linear(4, 2)
+for classes in (2, 3, 4):
+    old = head
+    if old.out_features < classes:
+        head = torch.nn.Linear(4, classes)
+        with torch.no_grad():
+            head.weight[: old.out_features].copy_(old.weight)
+            head.bias[: old.out_features].copy_(old.bias)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    for x in torch.randn(3, 8, 4):
+        optimizer.zero_grad()
+        loss = head(x).square().mean()
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+"""
+
+
+def test_a_part_of_a_parameter_may_be_written_where_an_optimizer_was_made(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(WIDENED)
+    watched, alone = trace(tmp_path, "train.py"), plain(tmp_path, "train.py")
+    assert (watched.out, watched.code) == (alone.out, alone.code), watched.err
+    assert "while watching" not in watched.err
+    assert "No finding" in watched.err
