@@ -30,6 +30,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library import roles
 from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
+from gradlint.library.ops import WRITTEN_OUT
 from gradlint.library.python import records
 from gradlint.tape import Cut, Kind, Value
 
@@ -66,11 +67,17 @@ MISSPELT = frozenset(
 )
 
 
+_BEGINS = frozenset(
+    f"torch.{name}"
+    for name in ("zeros", "ones", "full", "empty", "rand", "randn", "normal", "eye", "linspace", "logspace")
+)
+
+
 def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, call: Call) -> None:
     """Takes down that `part` became `owner.name`."""
     at = call.frame.span(call.node)
-    is_leaf = isinstance(part, Tensor) and part.node.kind is Kind.LEAF and is_module(owner)
-    if isinstance(part, Sequence | Mapping) or _is_record(part) or is_leaf:
+    is_meant = isinstance(part, Tensor) and is_module(owner) and _is_made_to_be_trained(part.node)
+    if isinstance(part, Sequence | Mapping) or _is_record(part) or is_meant:
         m.state.setdefault("plain-containers", []).append((owner, name, part, call))
     if m.state.get("optimizers"):
         for tensor in parameters_in(m, part, call):
@@ -83,6 +90,11 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
             m.emit(
                 tape.Fact(at=at, what="frozen-in-vain", value=part.node, detail=how, text=call.frame.text(call.node))
             )
+
+
+def _is_made_to_be_trained(node: Value) -> bool:
+    """Whether it is a leaf that begins as numbers which the program writes or draws, not as data: no input, say."""
+    return node.kind is Kind.LEAF and (node.op in _BEGINS or node.flags >= WRITTEN_OUT)
 
 
 def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:

@@ -840,6 +840,9 @@ def _shares_memory(m: Machine, array: Unknown, tensor: Tensor, call: Call) -> No
         array.origin.storage = tensor.node.storage
 
 
+WRITTEN_OUT = frozenset(["written-out"])  # on a leaf: it begins as numbers that the program writes
+
+
 def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     """A tensor of copied values: a constant, data, or the end of a route."""
     node, frame = call.node, call.frame
@@ -866,6 +869,7 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
             m, call.name, Kind.LEAF, (before,) if origins else (), node, frame, requires_grad=True, dtype=before.dtype
         )
         made.storage, made.parameter = tape.Storage(), tape.Parameter("", None, made.at)
+        made.flags = WRITTEN_OUT if before.kind is Kind.CONSTANT else frozenset()
         tensor = Tensor(made)
     return tensor
 
