@@ -258,6 +258,7 @@ class Decision:
     whole: Span | None = None  # the statement that it is the condition of
     by_chance: bool = False  # what is asked was drawn: `random.random() < 0.5`
     not_zero: tuple[Value, ...] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
+    once: bool = False  # for all samples of a dataset: in no loop, before one was taken
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"
@@ -447,7 +448,7 @@ class Fact(Event):
 
     what: str
     value: Value | None = None
-    source: Value | None = None  # where `value` is a parameter that gets values: what they come from
+    source: Value | None = None  # where `value` is a parameter that gets values: what they come from; or one beside it
     module: Module | None = None
     related: tuple[tuple[Span, str], ...] = ()
     detail: str = ""

@@ -133,6 +133,7 @@ def decide(
             text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, about(m, test),
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
+            not m.loops and not m.state.get("sampling"),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
     return answer

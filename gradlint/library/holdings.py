@@ -1,9 +1,10 @@
 """What an optimizer comes to hold, and what it does not: parts added late, parts in plain containers, freezes in vain.
 
 Facts on the tape: `optimizer` (one is made), `attached` (a parameter became part of a module after one was made),
-`plain-container` (a parameter lies in a list, dict or record that registers nothing), `frozen-in-vain` (a statement
-meant to freeze that does nothing), `exhausted` (a generator of parameters is used a second time), `not-called` (a
-method is named as a statement).
+`plain-container` (a parameter lies in a list, dict or record that registers nothing; `source` is one that the module
+has registered, if possible one that an optimizer holds), `frozen-in-vain` (a statement meant to freeze that does
+nothing), `exhausted` (a generator of parameters is used a second time), `not-called` (a method is named as a
+statement).
 """
 
 from __future__ import annotations
@@ -179,14 +180,22 @@ def tell_plain_containers(m: Machine) -> None:
     for owner, name, container, call in m.state.get("plain-containers", []):
         if owner.attrs.get(name) is not container:
             continue
-        registered = {id(tensor.node.parameter) for _, tensor in named_parameters(m, owner, call)}
+        registered = [tensor.node for _, tensor in named_parameters(m, owner, call)]
+        known = {id(node.parameter) for node in registered}
+        beside = next((node for node in registered if _is_trained(m, node)), registered[0] if registered else None)
         held = [container] if isinstance(container, Tensor) else parameters_in(m, container, call)
         for tensor in held:
-            if id(tensor.node.parameter) not in registered:
+            if id(tensor.node.parameter) not in known:
                 at: Span = call.frame.span(call.node)
                 path = f"{owner.module.path}.{name}" if owner.module is not None else name
-                kind = _kind(container)
-                m.emit(tape.Fact(at=at, what="plain-container", value=tensor.node, detail=path, text=kind))
+                kind, node = _kind(container), tensor.node
+                m.emit(tape.Fact(at=at, what="plain-container", value=node, source=beside, detail=path, text=kind))
+
+
+def _is_trained(m: Machine, node: Value) -> bool:
+    """Whether an optimizer holds a parameter."""
+    optimizers: list[tape.Optimizer] = m.state.get("optimizers", [])
+    return node.parameter is not None and any(optimizer.holds(node.parameter) for optimizer in optimizers)
 
 
 def _kind(container: Abstract) -> str:

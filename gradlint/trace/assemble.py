@@ -503,12 +503,12 @@ class Assembler:
         held = note.facts.get("held")
         op = note.facts.get("op")
         value = self.held(held) if held is not None else self.value(op) if op is not None else None
-        source = note.facts.get("source")
+        source, beside = note.facts.get("source"), note.facts.get("beside")
         yield tape.Fact(
             at=NOWHERE,
             what=note.facts["what"],
             value=value,
-            source=self.value(source) if source is not None else None,
+            source=self.value(source) if source is not None else self.held(beside) if beside is not None else None,
             module=self._module_of(note),
             detail=note.facts["detail"],
         )

@@ -68,7 +68,8 @@ for x in torch.randn(5, 8, 4):
 
 ## What it does not report
 - A list that only aliases modules which are registered as well.
-- Layers whose parameters are handed to an optimizer in another way, or that get no gradient.
+- Layers whose parameters are handed to an optimizer in another way, or that get no gradient; those of a module of
+  which no optimizer holds anything: a prior, a critic.
 - Layers that the program updates by hand (`weight -= rate * weight.grad`); a traced run does not tell these.
 - Tensors whose gradient the program reads or asks for: adversarial ones.
 
@@ -82,7 +83,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Clip, Fact, Tape, Value
+from gradlint.tape import Clip, Fact, Optimizer, Tape, Value
 from gradlint_rules.overwritten import is_set
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
@@ -108,10 +109,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             parameter = fact.value.parameter
             if parameter is None or id(parameter) not in trained:
                 continue
-            is_held = any(optimizer.holds(parameter) or not optimizer.complete for optimizer in optimizers)
+            is_held = _is_held(fact.value, optimizers)
+            is_left = fact.source is not None and not _is_held(fact.source, optimizers)
             if is_held or _is_updated_by_hand(fact.value, tape) or _is_looked_at(fact, tape):
                 kept.add((fact.at, parameter.at))
-            elif optimizers:
+            elif optimizers and not is_left:
                 found[fact.at, parameter.at] = fact
     lost = {at: found[at, made] for at, made in sorted(found.keys() - kept)}
     for at, fact in lost.items():
@@ -120,6 +122,12 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         message = f"{what} no part of the module: no optimizer holds it, and it is never trained"
         hints = {"kind": fact.text} | ({NOT_SHOWN: "yes"} if is_tensor else {})
         yield Report(at, message, _HELP_TENSOR if is_tensor else _HELP, places(at), hints=hints)
+
+
+def _is_held(value: Value, optimizers: Sequence[Optimizer]) -> bool:
+    """Whether an optimizer holds a parameter, or can hold it."""
+    parameter = value.parameter
+    return any(not each.complete or (parameter is not None and each.holds(parameter)) for each in optimizers)
 
 
 def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:

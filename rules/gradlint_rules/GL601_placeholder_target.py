@@ -78,6 +78,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
   the dataset.
 - Samples that say so: another part of them is a mask, a weight or a flag, by its key or by the name that is returned.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
+- What hangs on a question that the dataset asks once, as it is made: a default that the configuration can replace.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
 
 ## Limits
@@ -224,7 +225,7 @@ def _sides(tape: Tape) -> dict[Span, set[bool]]:
 
 
 def _asks_the_sample(asked: Decision) -> bool:
-    is_setting = asked.by_chance or _SETTING.search(asked.text)
+    is_setting = asked.once or asked.by_chance or _SETTING.search(asked.text)
     return not is_setting and re.search(r"[A-Za-z_]\w*", _OWN.sub("", asked.text)) is not None
 
 

@@ -10,10 +10,16 @@ STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that w
 
 
 def overlap(one: Parameter, other: Parameter) -> bool:
-    """Whether the two are one parameter, or one of them stands for all the parameters of a module around the other."""
-    if one is other or (one.at, one.path) == (other.at, other.path):
-        return True
-    return _covers(one, other) or _covers(other, one)
+    """Whether the two are one parameter, or one of them stands for all the parameters of a module around the other.
+
+    On two paths it is known by where it is made and what it is called; on one path, two models can have that in common.
+    """
+    return (one.at, one.path) == (other.at, other.path) or meet(one, other)
+
+
+def meet(one: Parameter, other: Parameter) -> bool:
+    """Whether the two, of one path, overlap."""
+    return one is other or _covers(one, other) or _covers(other, one)
 
 
 def _covers(whole: Parameter, part: Parameter) -> bool:
@@ -47,7 +53,8 @@ def share(some: Iterable[Parameter], others: Iterable[Parameter]) -> bool:
 def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape) -> bool:
     """Whether an optimizer holds one of these, or is the only one there is and not known to hold others."""
     if optimizer.parameters:
-        return share(identities(optimizer.parameters), parameters)
+        held = identities(optimizer.parameters)
+        return any(meet(one, other) for one in parameters for other in held)
     stepped = {id(event.optimizer) for event in tape.events if isinstance(event, OptimizerStep)}
     return not optimizer.complete and stepped <= {id(optimizer)}
 

@@ -22,7 +22,7 @@ from gradlint.tape import (
     Value,
     ZeroGrad,
 )  # fmt: skip
-from gradlint_rules.held import identities, optimizes, overlap, reached
+from gradlint_rules.held import identities, meet, optimizes, reached
 from gradlint_rules.words import bare
 
 SCALE_READ = "scale-read"
@@ -44,7 +44,7 @@ class Gradients:
     def is_unscaled(self, parameter: Parameter) -> bool:
         """Whether an optimizer that holds the parameter (or is not known to hold others) was unscaled."""
         return any(
-            not optimizer.complete or any(overlap(parameter, held) for held in identities(optimizer.parameters))
+            not optimizer.complete or any(meet(parameter, held) for held in identities(optimizer.parameters))
             for optimizer in self.unscaled
         )
 
@@ -102,7 +102,7 @@ def _was_read(tape: Tape, sink: Backward) -> bool:
 
 def _clears(event: ZeroGrad, gradients: Gradients) -> bool:
     cleared = identities(event.parameters)
-    return not event.complete or any(overlap(one, other) for one in cleared for other in gradients.parameters)
+    return not event.complete or any(meet(one, other) for one in cleared for other in gradients.parameters)
 
 
 def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -> None:
@@ -157,7 +157,7 @@ def _met(
     tape: Tape, event: Clip | InPlace | OptimizerStep, alive: Sequence[Gradients], touched: list[Parameter]
 ) -> Iterator[Meeting]:
     for gradients in alive:
-        met = [one for one in gradients.parameters if not touched or any(overlap(one, other) for other in touched)]
+        met = [one for one in gradients.parameters if not touched or any(meet(one, other) for other in touched)]
         if met:
             yield Meeting(tape, event, gradients, tuple(one for one in met if not gradients.is_unscaled(one)))
 

@@ -128,9 +128,18 @@ def _contained(session: Session, module: Any, name: str, place: Place) -> None:
         return
     known = {id(parameter) for parameter in module.parameters()}
     path = ".".join((*session.part(module), name))
+    beside = _beside(session, module)
     for parameter in inside:
         if id(parameter) not in known:
-            session.note("fact", place, what="plain-container", held=session.memory.held(parameter), detail=path)
+            held = session.memory.held(parameter)
+            session.note("fact", place, what="plain-container", held=held, beside=beside, detail=path)
+
+
+def _beside(session: Session, module: Any) -> Any:
+    """A registered parameter of a module, one that an optimizer holds before others."""
+    registered = [session.memory.held(parameter) for parameter in module.parameters()]
+    trained = {id(held) for _, stepper in session.steppers.values() for held in stepper.held}
+    return next((held for held in registered if id(held) in trained), registered[0] if registered else None)
 
 
 def _inside(container: Any, depth: int) -> Iterator[torch.nn.Parameter]:
