@@ -148,6 +148,8 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
         return class_of(instance)
     if name == "__dict__":
         return Mapping(instance.attrs, of=instance)
+    if name == "__new__":
+        return m.attribute(instance.cls, name, at)
     found = _in_lineage(m, instance, instance.cls, instance.cls.lineage(), name, at)
     if found is not None:
         return found

@@ -789,7 +789,7 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
     origin = base.origin
     if origin is not None:
         result.origin = origin
-    elif base.symbol in m.nodes and symbol not in m.nodes:
+    elif base.symbol in m.nodes and symbol not in m.nodes and not (how == "attribute" and _is_module(m, base.symbol)):
         whole = m.nodes[base.symbol]
         if whole.kind not in (Kind.UNKNOWN, Kind.DATA):
             # Taking a part is no operation: grad mode has no say in it, and it has been there as long as the whole.
@@ -800,6 +800,12 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
             part.storage = Storage()
             m.nodes[symbol] = part
     return result
+
+
+def _is_module(m: Machine, symbol: Symbol) -> bool:
+    """Whether its parameters were asked for: a call that gave a module computed nothing."""
+    own = m.leaves.get(symbol)
+    return own is not None and own.parameter in m.parameters
 
 
 def _is_made_of_what_it_keeps(m: Machine, symbol: Symbol) -> bool:

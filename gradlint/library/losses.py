@@ -10,8 +10,9 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import names, tape
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import hears
-from gradlint.interpret.values import Abstract, Tensor, Unknown
+from gradlint.interpret.values import Abstract, Call, Const, Object, Tensor, Unknown
 from gradlint.library.effects import is_loss_function
 from gradlint.tape import Value
 
@@ -43,6 +44,15 @@ def names_loss(name: str) -> bool:
     words = names.words(name)
     says = any(word in _WORDS or _LOSS.fullmatch(word) for word in words)
     return says and words[-1] not in _OF_A_LOSS
+
+
+def refuses(m: Machine, op: str, call: Call) -> None:
+    """Raises where a loss function is to compare a Python number, as all of them do (torch 2.13): `logits = 0`, to
+    which nothing was added."""
+    given = call.get(0, "input")
+    if isinstance(given, Const) and type(given.value) in (int, float) and is_loss_function(op):
+        at = call.frame.span(call.node)
+        raise Raised(Object("builtins.TypeError", at), at)
 
 
 def computed(m: Machine, op: str, value: Value, text: str) -> None:

@@ -753,6 +753,7 @@ def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own
     if effect.effect.view == "always" and call.args:
         return tensors.view(m, tensors.as_tensor(m, call.args[0], call.node, call.frame), cls, call.node, call.frame)
     kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
+    losses.refuses(m, cls, call)
     made = tensors.apply(m, cls, call.args, call.node, call.frame, effect.effect, kwargs=kwargs)
     extra = [tensor.node for tensor in own[1:]]
     made.node.inputs += tuple(extra)

@@ -402,6 +402,7 @@ def torch_function(m: Machine, call: Call) -> Abstract | None:
             return _functional_in_place(m, call, effect)
         if name.startswith("torch.Tensor.") and call.args and isinstance(call.args[0], Tensor):
             return _as_method(m, call)
+        losses.refuses(m, name, call)
         made = result(m, name, call.args, call, effect, is_method=False)
         if isinstance(made, Tensor):
             losses.computed(m, name, made.node, call.frame.text(call.node))
@@ -942,10 +943,16 @@ def einsum(m: Machine, call: Call) -> Abstract:
     return tensors.apply(m, call.name, call.args[1:], call.node, call.frame, lookup("matmul"))
 
 
-@function("torch.load", "torch.hub.load", "hydra.utils.instantiate", "hydra.utils.call")
+_UNPICKLED = (
+    "torch.load",
+    *(f"{name}.{load}" for name in ("pickle", "cloudpickle", "dill") for load in ("load", "loads")),
+)
+
+
+@function(*_UNPICKLED, "torch.hub.load", "hydra.utils.instantiate", "hydra.utils.call")
 def loaded(m: Machine, call: Call) -> Abstract:
     """What a file or a configuration says: weights, a whole model, anything."""
-    found = m.unknown(call.frame.text(call.node), data=call.name == "torch.load")
+    found = m.unknown(call.frame.text(call.node), data=call.name in _UNPICKLED)
     m.state.setdefault("loaded", set()).add(found.symbol)
     return found
 
