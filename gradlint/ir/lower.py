@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+from gradlint import memo
 from gradlint.ir import nodes as ir
 from gradlint.ir import patterns
 from gradlint.source import document
@@ -70,6 +71,18 @@ def _scope(function: ir.Function) -> None:
             function.nonlocals |= frozenset(node.names)
         elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
             function.arities |= {len(node.value.elts)}
+
+
+@memo.of_programs
+def arities(tree: ast.Module) -> dict[str, frozenset[int]]:
+    """The lengths of the tuples that the methods of a file's classes write down to return, by the methods' names."""
+    found: dict[str, frozenset[int]] = {}
+    for each in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+        for method in (member for member in each.body if isinstance(member, ast.FunctionDef)):
+            values = (node.value for node in _own(method.body) if isinstance(node, ast.Return))
+            lengths = frozenset(len(value.elts) for value in values if isinstance(value, ast.Tuple))
+            found[method.name] = found.get(method.name, frozenset()) | lengths
+    return found
 
 
 def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
