@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_PLAIN = frozenset(["list", "tuple", "set", "dict"])
 _REACHING = frozenset(["<", "<=", ">", ">=", "==", "!="])
 _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
@@ -308,7 +309,20 @@ def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
         return False
     if relation == "==" and isinstance(left, Lib) and isinstance(right, Lib):
         return left.name == right.name
+    if relation == "==" and isinstance(left, Sequence | Mapping) and isinstance(right, Sequence | Mapping):
+        return _by_contents(left, right)
     return None
+
+
+def _by_contents(left: Sequence | Mapping, right: Sequence | Mapping) -> bool | None:
+    """Whether containers of Python are equal, as far as their kinds say it, or that one is empty: `found == []`."""
+    kinds = {getattr(each, "kind", "dict") for each in (left, right)}
+    filled = {known_truth(left), known_truth(right)}
+    if not kinds <= _PLAIN or None in filled:
+        return None
+    if len(kinds) > 1 or len(filled) > 1:
+        return False
+    return None if True in filled else True
 
 
 def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> bool | None:
