@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from gradlint.finding import Span
 from gradlint.trace import source
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
+from gradlint.trace.gates import Condition, Way, asked
 from gradlint.trace.records import Cell, Held, Note, Op
 from gradlint.trace.rounds import Rounds, Turn
 from gradlint.trace.session import Session, Stepper
@@ -77,7 +79,7 @@ class Assembler:
         self._made: Counter[tuple[Span, tuple[Span, ...]]] = Counter()  # optimizers, by where they are made
         self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
-        self._gates: dict[source.Loop, dict[source.Branch, tuple[Span, ...]]] = {}
+        self._gates: dict[source.Loop, dict[Way, None]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
         self._batched: dict[tuple[int, int], source.Loop] = {}  # by the user's call below which the loop stands
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
@@ -115,14 +117,15 @@ class Assembler:
         self._turns(self.rounds.visit(place, busy, once), step)
 
     def _deciding(self, place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
-        """The conditions between a place and the loop around it, through the calls in between.
+        """The conditions between a place and the loop around it, through the calls in between, outermost first.
 
         Of every function that is running: a loop over callbacks stands between the step and the loop over batches.
         """
         for depth, frame in enumerate(place):
             below = self._batched.get((frame.activation, frame.instruction))
             around = self.rounds.around(frame) if below is None else (below,)
-            for inner in range(depth + (below is None)) if around else ():  # the loop below a call is inside all of it
+            inside = depth + (below is None) if around else 0  # the loop below a call is inside all of it
+            for inner in reversed(range(inside)):
                 code, instruction = place[inner].code, place[inner].instruction
                 for branch in source.branches(code, instruction):
                     yield around[-1], branch, stack(place[inner:])
@@ -136,7 +139,7 @@ class Assembler:
         return iter(())
 
     def _find_gates(self) -> None:
-        """The conditions that decide, in each round of a loop, whether an optimizer steps."""
+        """The ways through conditions that lead, in a round of a loop, to the step of an optimizer."""
         for note in self.session.notes:
             if note.kind == "batch" and note.facts["loops"][-1] in self.session.batched:
                 call = note.place[0]
@@ -145,16 +148,24 @@ class Assembler:
                 self.rounds.learning.update(source.comprehensions(frame.code, frame.instruction))
         for note in self.session.notes:
             if note.kind == "step":
+                ways = dict[source.Loop, list[Condition]]()
                 for loop, branch, calls in self._deciding(note.place):
-                    self._gates.setdefault(loop, {})[branch] = calls
+                    ways.setdefault(loop, []).append((branch, calls))
+                for loop, way in ways.items():
+                    self._gates.setdefault(loop, {})[tuple(way)] = None
 
     def _decide(self, turn: Turn, step: int) -> None:
         """At the end of a round with a backward, write down which way its conditions went: no step says so, too."""
         taken = self._taken.pop(turn.loop, set())
         if (turn.number, turn.round) not in self._trained:
             return
-        for branch, calls in self._gates.get(turn.loop, {}).items():
-            holds = branch.side if branch in taken else not branch.side
+        answers: dict[source.Branch, tuple[bool, tuple[Span, ...]]] = {}
+        for way in self._gates.get(turn.loop, {}):
+            for (branch, calls), goes_on in asked(way, taken):
+                if not goes_on or branch not in answers:
+                    answers[branch] = goes_on, calls
+        for branch, (goes_on, calls) in answers.items():
+            holds = branch.side if goes_on else not branch.side
             fact = tape.Fact(at=branch.at, what="branch", detail=str(holds).lower(), text=branch.text)
             around = self.rounds.now()
             own = (turn.number, turn.round)
@@ -188,7 +199,7 @@ class Assembler:
         maker = self._makers.get(note.kind)
         for event in maker(note) if maker else ():
             event.at = at(note.place) if event.at is NOWHERE else event.at
-            event.stack, event.iteration = stack(note.place), self.rounds.now()
+            event.stack, event.iteration = stack(note.place), event.iteration or self.rounds.now()
             event.text = event.text or (
                 source.text(note.place[0].code, note.place[0].instruction) if note.place else ""
             )
@@ -517,9 +528,18 @@ class Assembler:
         total, kept, now = note.facts.get("total"), self.value(note.facts["op"]), self.rounds.now()
         if total is not None and (self.value(total).iteration == now or total.serial > self._trained_at):
             return  # a sum within one round, or within what one backward comes after
-        if total is not None and ("unseen" in kept.flags or _is_older(kept, now)):
+        outlived = now if total is None else _outlived(self.value(total), now)
+        if total is not None and ("unseen" in kept.flags or _is_older(kept, outlived)):
             return  # the term was there before the loop, or nobody saw when it was made
-        yield tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
+        event = tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
+        event.iteration = outlived
+        yield event
+
+
+def _outlived(total: tape.Value, now: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """The rounds of the loops as far as the one of which a total outlives the rounds: it is of an earlier one."""
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(total.iteration, now, strict=False)))
+    return now[: same + 1]
 
 
 def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:

@@ -163,7 +163,7 @@ class Recorder(TorchFunctionMode):
         if judged.name in _SUMS:
             self._summed(made)
         if made.requires_grad and made.kind is Kind.OPERATION and made.place:
-            name = loss_name(made.place[0].code, made.place[0].instruction)
+            name = loss_name(made.place)
             for detail in [""] * judged.is_loss + [name] * bool(name):
                 self.session.note("fact", made.place, what="loss", op=made, detail=detail)
 

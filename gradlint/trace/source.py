@@ -67,6 +67,7 @@ class _File:
     names: dict[Position, str] = field(default_factory=dict)
     functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
     contexts: dict[Position, str] = field(default_factory=dict)
+    returned: set[Position] = field(default_factory=set)
     comprehensions: list[_Comprehension] = field(default_factory=list)
 
 
@@ -110,6 +111,8 @@ def _index(found: _File, node: ast.AST) -> None:
             found.names[extent(value)] = ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
         case ast.AugAssign(target=target):
             found.names[extent(node)] = ast.unparse(target)
+        case ast.Return(value=ast.expr() as value):
+            found.returned.add(extent(value))
         case ast.Compare(left=ast.Attribute(attr="grad") as gradient, ops=[ast.Is() | ast.IsNot(), *_]):
             found.contexts[extent(gradient)] = "glance"
         case ast.Attribute(attr=name, value=ast.Attribute() as gradient) if name in GLANCES:
@@ -367,11 +370,12 @@ def _takes_some(value: ast.expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A condition, and the side of it that something stands on."""
+    """A condition, and the side of it that something stands on; `counts` says how likely it is to ask a counter."""
 
     at: Span
     text: str
     side: bool
+    counts: int = 0
 
 
 @once
@@ -413,7 +417,22 @@ def _branch(path: str, test: ast.expr, side: bool) -> Branch:
     if SUBJECT in text:  # a pattern, quoted as it is written
         line, column, _, end = extent(test)
         text = linecache.getline(path, line)[column:end]
-    return Branch(span_of(path, extent(test)), text, side)
+    return Branch(span_of(path, extent(test)), text, side, _counting(test))
+
+
+def _counting(test: ast.expr) -> int:
+    """How a condition asks: by a remainder, by a number that another one is held against, by a call, or by a truth."""
+    asked = list(ast.walk(test))
+    if any(isinstance(each, ast.Mod) for each in asked):
+        return 3
+    if any(isinstance(each, ast.Compare) and _compares_numbers(each) for each in asked):
+        return 2
+    return int(any(isinstance(each, ast.Call) for each in asked))
+
+
+def _compares_numbers(test: ast.Compare) -> bool:
+    is_said = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators)
+    return not is_said and not any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops)
 
 
 @once
@@ -422,8 +441,18 @@ def counters(code: CodeType, instruction: int) -> tuple[str, ...]:
     return tuple(name for loop in loops(code, instruction) for name in (loop.names[:1] or ("",)))
 
 
+def loss_name(place: Place) -> str:
+    """The variable that the expression is bound to, where its name says that it is a loss, or ''.
+
+    What a function returns is bound where it was called.
+    """
+    for frame in place:
+        bound = name(frame.code, frame.instruction)
+        if bound or not _is_returned(frame.code, frame.instruction):
+            return bound if names_loss(bound.rpartition(".")[2]) else ""
+    return ""
+
+
 @once
-def loss_name(code: CodeType, instruction: int) -> str:
-    """The variable that the expression is bound to, where its name says that it is a loss, or ''."""
-    bound = name(code, instruction)
-    return bound if names_loss(bound.rpartition(".")[2]) else ""
+def _is_returned(code: CodeType, instruction: int) -> bool:
+    return position(Frame(0, code, instruction)) in _file(code.co_filename).returned
