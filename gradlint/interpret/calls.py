@@ -362,6 +362,7 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
         return m.invoke(own, [instance, *call.args], call, **call.kwargs)
     forward = m.session.member_of(instance.cls, "forward") or instance.attrs.get("forward")
     if forward is not None:
+        call = _prepared(m, instance, call)
         args = call.args if "forward" in instance.attrs else [instance, *call.args]
         result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest))
         if instance.module is not None:
@@ -374,6 +375,24 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
         if handler is not None and receiver is not None:
             return handler(m, receiver, call)
     return call_unknown(m, m.symbol(instance), call)
+
+
+def _prepared(m: Machine, module: Instance | Object, call: Call) -> Call:
+    """The call of a module after its forward pre-hooks: with the arguments that they return, where they do."""
+    for hook, takes_kwargs in module.state.get("forward-pre-hooks", ()):
+        kwargs = [Mapping(dict(call.kwargs))] if takes_kwargs else []
+        match m.invoke(hook, [module, Sequence("tuple", list(call.args)), *kwargs], call):
+            case Sequence(items=[Sequence(items=args), Mapping(items=named)]) if takes_kwargs:
+                call = _with(call, args, {name: value for name, value in named.items() if isinstance(name, str)})
+            case Sequence(kind="tuple", items=args) if not takes_kwargs:
+                call = _with(call, args, call.kwargs)
+            case Tensor() as only if not takes_kwargs:
+                call = _with(call, [only], call.kwargs)
+    return call
+
+
+def _with(call: Call, args: list[Abstract], kwargs: dict[str, Abstract]) -> Call:
+    return Call(call.name, list(args), kwargs, call.node, call.frame, call.open, rest=call.rest)
 
 
 def _hooked(m: Machine, module: Instance | Object, result: Abstract, call: Call) -> Abstract:
@@ -390,6 +409,7 @@ def _hooked(m: Machine, module: Instance | Object, result: Abstract, call: Call)
 def call_object(m: Machine, made: Object, call: Call) -> Abstract:
     handler = find_method(made.cls, "__call__")
     if handler is not None:
+        call = _prepared(m, made, call)
         return _hooked(m, made, handler(m, made, call), call)
     return call_unknown(m, m.symbol(made), call)
 

@@ -629,13 +629,17 @@ def _inside_out(module: Abstract, seen: set[int]) -> Iterator[Abstract]:
         yield module
 
 
-@method(MODULE, "register_forward_hook")
+@method(MODULE, "register_forward_hook", "register_forward_pre_hook")
 def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
-    """`module.register_forward_hook(hook)`: the hook sees each result, and can give another in its place."""
+    """`module.register_forward_hook(hook)`: the hook sees each result, and can give another in its place.
+
+    A `forward_pre_hook` sees the arguments, and can give others.
+    """
     hook = call.get(0, "hook")
     if not isinstance(module, Instance | Object) or hook is None:
         return m.unknown("handle", data=True)
-    hooks, entry = module.state.setdefault("forward-hooks", []), (hook, call.constant(None, "with_kwargs") is True)
+    moment = "forward-pre-hooks" if "_pre_" in call.name else "forward-hooks"
+    hooks, entry = module.state.setdefault(moment, []), (hook, call.constant(None, "with_kwargs") is True)
     hooks.append(entry)
     return Object(HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": entry})
 
@@ -654,7 +658,6 @@ def with_hook(m: Machine, handle: Object, call: Call) -> Abstract:
 
 @method(
     MODULE,
-    "register_forward_pre_hook",
     "register_full_backward_hook",
     "register_backward_hook",
     "extra_repr",
