@@ -54,8 +54,9 @@ assert (model.weight - before).norm() > 1e-2
 - Gradients of an optimizer that was unscaled, however the clip names its parameters.
 
 ## Limits
-A clip written by hand is seen where it calls `clamp_` on a gradient, or multiplies one by a number over a norm of
-gradients that are tensors still. What goes through Python numbers or `p.grad.data` is not followed.
+A clip written by hand is seen where it calls `clamp_` on a gradient, or multiplies one by a number (or the norm of its
+weights) over a norm of gradients that are tensors still. What goes through Python numbers or `p.grad.data` is not
+followed.
 """
 
 from __future__ import annotations

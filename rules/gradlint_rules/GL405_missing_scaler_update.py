@@ -99,8 +99,13 @@ def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
 
 
 def _is_updated_elsewhere(step: OptimizerStep, tape: Tape) -> bool:
-    """Whether another function updates the scaler, too late: a second update of one step would raise."""
-    updates = (event for event in tape.events if isinstance(event, ScalerUpdate) and event.scaler is step.scaler)
+    """Whether another function updates the scaler, too late, or another scaler that is stepped in the same place.
+
+    A second update of one step would raise.
+    """
+    steps = (event for event in tape.events if isinstance(event, OptimizerStep) and event.at == step.at)
+    scalers = {id(event.scaler) for event in steps}
+    updates = (event for event in tape.events if isinstance(event, ScalerUpdate) and id(event.scaler) in scalers)
     return any((event.stack, event.at.path) != (step.stack, step.at.path) for event in updates)
 
 

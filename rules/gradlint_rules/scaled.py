@@ -130,16 +130,33 @@ def _shown(value: Value) -> Value:
 
 
 def _is_bound(factor: Value) -> bool:
-    """Whether it is a number by the size of gradients, clamped or not."""
-    quotients = (value for value in _since_gradients(factor) if bare(value.op) in _QUOTIENTS and len(value.inputs) == 1)
-    return any(value.argument(0) is not value.inputs[0] and _is_size(value.inputs[0]) for value in quotients)
+    """Whether it is a number, or the size of something else, by the size of gradients, clamped or not."""
+    return any(bare(value.op) in _QUOTIENTS and _is_by_size(value) for value in _since_gradients(factor))
+
+
+def _is_by_size(quotient: Value) -> bool:
+    match quotient.inputs:
+        case (below,):
+            return quotient.argument(0) is not below and _is_size(below)
+        case (above, below):
+            return not _is_measured(above) and _is_size(below)
+    return False
 
 
 def _is_size(value: Value) -> bool:
     """Whether it grows with the gradients that it is computed from: `a.norm()`, and not `a @ b / (b @ b)`."""
-    steps = list(_since_gradients(value))
-    measured = [step for step in steps if "gradient" in step.flags]
-    return bool(measured) and all(step in measured or bare(step.op) in _SIZES for step in steps)
+    return _is_measured(value) and all(
+        "gradient" in step.flags or bare(step.op) in _SIZES or _is_view(step) for step in _since_gradients(value)
+    )
+
+
+def _is_measured(value: Value) -> bool:
+    """Whether it is computed from gradients."""
+    return any("gradient" in step.flags for step in _since_gradients(value))
+
+
+def _is_view(value: Value) -> bool:
+    return any(source.storage is value.storage for source in value.inputs)
 
 
 def _since_gradients(value: Value) -> Iterator[Value]:

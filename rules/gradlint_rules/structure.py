@@ -50,7 +50,7 @@ def _registered(value: ast.expr, kind: str, source: FixSource, container: str | 
         raise NoFixError("neither a list nor a dict by text")
     if isinstance(value, ast.Call) and source.called(value.func).rpartition(".")[2][:1].isupper():
         raise NoFixError("a record, which has its own names")
-    if isinstance(value, ast.Dict) and not all(_is_text(key) for key in value.keys):
+    if is_display and is_dict and container != "dict" and not _has_texts_for_keys(value):
         raise NoFixError("a key that is no text")
     if any(isinstance(element, ast.List | ast.Tuple | ast.Dict | ast.Starred) for element in _elements(value)):
         raise NoFixError("containers in a container")
@@ -72,6 +72,16 @@ def _elements(value: ast.expr) -> list[ast.expr]:
         case ast.DictComp():
             return [value.value]
     return []
+
+
+def _has_texts_for_keys(value: ast.expr) -> bool:
+    """Whether all keys of a dict are written as texts, and there are some."""
+    match value:
+        case ast.Dict(keys=keys):
+            return bool(keys) and all(map(_is_text, keys))
+        case ast.DictComp(key=key):
+            return _is_text(key)
+    return False
 
 
 def _is_text(key: ast.expr | None) -> bool:
