@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from gradlint.finding import Span
-from gradlint.trace.source import Branch
+from gradlint.trace.source import Branch, counts
 
 Condition: TypeAlias = tuple[Branch, tuple[Span, ...]]  # with the calls around it
 Way: TypeAlias = tuple[Condition, ...]  # outermost first
@@ -20,7 +20,7 @@ def asked(way: Way, taken: AbstractSet[Branch]) -> Iterator[tuple[Condition, boo
     that no other step shows to be passed it is the one that counts best: `i % n == 0`, and not `loss.isfinite()`.
     """
     shut = [branch for branch, _ in way if branch not in taken]
-    gate = max(reversed(shut), key=lambda branch: branch.counts, default=None)
+    gate = max(reversed(shut), key=counts, default=None)
     for branch, calls in way:
         yield (branch, calls), branch is not gate
         if branch is gate:

@@ -17,7 +17,7 @@ from gradlint.ir.patterns import SUBJECT, as_ifs
 from gradlint.library.losses import names_loss
 from gradlint.source.parse import characters
 from gradlint.tape import GLANCES
-from gradlint.trace.frames import Frame, Place
+from gradlint.trace.frames import Frame, Place, users_files
 
 _SHOWN = 72
 _FOR_ITER = dis.opmap["FOR_ITER"]
@@ -370,12 +370,13 @@ def _takes_some(value: ast.expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A condition, and the side of it that something stands on; `counts` says how likely it is to ask a counter."""
+    """A condition, and the side of it that something stands on; what it names, and how it asks by itself."""
 
     at: Span
     text: str
     side: bool
-    counts: int = 0
+    names: frozenset[str]
+    counting: int
 
 
 @once
@@ -386,7 +387,9 @@ def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
         return ()
     at = position(Frame(0, code, instruction))
     nodes = list(_around(body, at, False))
-    return tuple(_branch(code.co_filename, test, side) for test, side in _conditions(nodes[-1] if nodes else body, at))
+    rounds = counters(code, instruction)
+    conditions = _conditions(nodes[-1] if nodes else body, at)
+    return tuple(_branch(code.co_filename, test, side, rounds) for test, side in conditions)
 
 
 def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
@@ -412,16 +415,17 @@ def _leaves(statement: ast.AST) -> TypeGuard[ast.If]:
     return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], leave)
 
 
-def _branch(path: str, test: ast.expr, side: bool) -> Branch:
+def _branch(path: str, test: ast.expr, side: bool, rounds: Sequence[str]) -> Branch:
     text = ast.unparse(test)
     if SUBJECT in text:  # a pattern, quoted as it is written
         line, column, _, end = extent(test)
         text = linecache.getline(path, line)[column:end]
-    return Branch(span_of(path, extent(test)), text, side, _counting(test))
+    names = frozenset(getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(test))
+    return Branch(span_of(path, extent(test)), text, side, names, max(_counting(test), 2 * bool(names & {*rounds})))
 
 
-def _counting(test: ast.expr) -> int:
-    """How a condition asks: by a remainder, by a number that another one is held against, by a call, or by a truth."""
+def _counting(test: ast.AST) -> int:
+    """How something asks: by a remainder, by numbers held against each other, by a call, or by a truth."""
     asked = list(ast.walk(test))
     if any(isinstance(each, ast.Mod) for each in asked):
         return 3
@@ -431,8 +435,16 @@ def _counting(test: ast.expr) -> int:
 
 
 def _compares_numbers(test: ast.Compare) -> bool:
-    is_said = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators)
-    return not is_said and not any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops)
+    is_text = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators)
+    return not is_text and not any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops)
+
+
+@functools.cache
+def counts(branch: Branch) -> int:
+    """How likely a condition is to ask a counter: by itself, or by the functions and properties that it names."""
+    files = users_files() if branch.counting < 3 else []
+    named = (node for path in files for (_, name), node in _file(path).functions.items() if name in branch.names)
+    return max([branch.counting, *map(_counting, named)])
 
 
 @once
