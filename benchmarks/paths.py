@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from gradlint import library
-from gradlint.analysis import RECURSION_LIMIT
+from gradlint.analyzer import RECURSION_LIMIT
 from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import entries
 from gradlint.program.modules import Program

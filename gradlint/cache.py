@@ -21,11 +21,12 @@ from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Related, Severity, Span
 from gradlint.interpret.gaps import Gap
-from gradlint.program.entries import Entry, in_package
-from gradlint.program.modules import BESIDE, neighbours, resolve
+from gradlint.program.entries import Entry
+from gradlint.program.imports import BESIDE, IsFile, in_package, neighbours, on_disk, resolve
 from gradlint.rule import packages
 from gradlint.source import document
 from gradlint.source.parse import SyntaxFault
+from gradlint.source.screen import Gist
 
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
@@ -70,49 +71,56 @@ class Cache:
 
     file: Path | None = None
     records: dict[Path, Record] = field(default_factory=dict)
+    gists: dict[Path, tuple[str, Gist]] = field(default_factory=dict)  # each with what stands for its content
+    has_more: bool = False  # than its file
 
     @classmethod
-    def of(cls, records: Mapping[Path, Record], contents: Mapping[Path, str]) -> Cache:
-        """Those of the records of an earlier analysis that still hold; nothing is kept in a file."""
-        return cls(None, _holding(records, contents))
+    def of(cls, before: Cache, contents: Mapping[Path, str]) -> Cache:
+        """What still holds of an earlier analysis of the same files; nothing is kept in a file."""
+        return cls(None, _holding(before.records, contents), dict(before.gists))
 
     @classmethod
-    def read(
-        cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str] | None = None
-    ) -> Cache:
+    def read(cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str]) -> Cache:
         """What is kept in `folder` of these rules on these files, less what has changed.
 
-        `contents` holds what stands for the content of files whose text is not the one on disk.
+        `contents` holds what stands for the content of files, as far as it is known already.
         """
         if folder.is_symlink() or not _can_be_ours(folder):
             _warn("gradlint: %s was not made by gradlint: nothing is kept", folder)
             return cls()
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
-        return cls(file, _holding(_load(file), contents or {}))
+        records, gists = _load(file)
+        return cls(file, _holding(records, contents), gists)
+
+    def gist(self, path: Path, content: str) -> Gist | None:
+        """What the bytes of the file at `path` say, if they are those for which `content` stands."""
+        known = self.gists.get(path)
+        return known[1] if known is not None and known[0] == content else None
+
+    def take_gist(self, path: Path, content: str, gist: Gist) -> None:
+        self.gists[path] = content, gist
+        self.has_more = True
 
     def forget(self, paths: Iterable[Path]) -> None:
         for path in paths:
             del self.records[path]
 
-    def keep(self, made: Iterable[Mapping[Path, Record]]) -> Mapping[Path, Record]:
-        """All records, with what this run has found; they are written if there is a file for them, and anything new."""
+    def keep(self, made: Iterable[Mapping[Path, Record]]) -> None:
+        """Takes the records that this run has made; all are written if there is a file for them, and anything new."""
         merged: dict[Path, Record] = {}
         for part in made:
             for path, record in part.items():
                 _merge(merged, path, record)
         for path in merged.keys() & self.records.keys():
             _merge(merged, path, self.records[path])
-        every = {**self.records, **merged}
-        if self.file is not None and any(self.records.get(path) is not record for path, record in merged.items()):
-            self._write(self.file, every)
-        return every
-
-    def _write(self, file: Path, records: Mapping[Path, Record]) -> None:
-        try:
-            _store(file, records)
-        except OSError as error:
-            _warn("gradlint: nothing is kept in %s: %s", file.parent, error.strerror)
+        self.has_more |= any(self.records.get(path) is not record for path, record in merged.items())
+        self.records |= merged
+        if self.file is not None and self.has_more:
+            try:
+                _store(self.file, self.records, self.gists)
+            except OSError as error:
+                _warn("gradlint: nothing is kept in %s: %s", self.file.parent, error.strerror)
 
 
 def _warn(text: str, *words: object) -> None:
@@ -207,45 +215,46 @@ def reaching(paths: Iterable[Path], records: Mapping[Path, Record]) -> set[Path]
 
 def _holding(records: Mapping[Path, Record], contents: Mapping[Path, str]) -> dict[Path, Record]:
     """The records of which nothing that they rest on has changed."""
-    resolved: dict[tuple[Path, str, int], Path | None] = {}
+    is_file = on_disk()
     now = {path: contents.get(path) or content_of(path) for path in records}
-    stale = {path for path, record in records.items() if _has_changed(path, record, now[path], resolved)}
+    stale = {path for path, record in records.items() if _has_changed(path, record, now[path], is_file)}
     targets = {target for record in records.values() for target in record.imports.values() if target is not None}
     gone = reaching(stale | (targets - records.keys()), records)
     return {path: record for path, record in records.items() if path not in gone}
 
 
-def _has_changed(path: Path, record: Record, content: str, resolved: dict[tuple[Path, str, int], Path | None]) -> bool:
+def _has_changed(path: Path, record: Record, content: str, is_file: IsFile) -> bool:
     if not record.content or content != record.content or in_package(path) != record.in_package:
         return True
     looked_at = {target for (_, level), target in record.imports.items() if level == BESIDE}
     if looked_at and not looked_at.issuperset(neighbours(path)):
         return True
-    for (module, level), target in record.imports.items():
-        key = (path.parent, module, level)
-        if key not in resolved:
-            resolved[key] = resolve(path, module, level)
-        if resolved[key] != target:
-            return True
-    return False
+    return any(resolve(path, *named, is_file) != target for named, target in record.imports.items())
 
 
-def _load(file: Path) -> dict[Path, Record]:
+def _load(file: Path) -> tuple[dict[Path, Record], dict[Path, tuple[str, Gist]]]:
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, encoding="utf-8") as stream:
             found = json.load(stream)
-        return {Path(path): _record(written) for path, written in found.items()}
+        records, gists = found
+        return (
+            {Path(path): _record(written) for path, written in records.items()},
+            {Path(path): _gist(*written) for path, written in gists.items()},
+        )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-        return {}
+        return {}, {}
 
 
-def _store(file: Path, records: Mapping[Path, Record]) -> None:
+def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tuple[str, Gist]]) -> None:
     folder = file.parent
     folder.mkdir(exist_ok=True)
     if not (folder / _MARK).exists():
         (folder / _MARK).write_text(_IGNORE, encoding="utf-8")
-    written = {str(path): _written(record) for path, record in records.items() if _can_be_written(record)}
+    written = [
+        {str(path): _written(record) for path, record in records.items() if _can_be_written(record)},
+        {str(path): _written_gist(*each) for path, each in gists.items()},
+    ]
     import tempfile
 
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
@@ -287,6 +296,14 @@ def _written_result(result: Result) -> list[Any]:
 
 def _place(at: Span) -> list[Any]:
     return [at.path, at.line, at.column, at.end_line, at.end_column]
+
+
+def _written_gist(content: str, gist: Gist) -> list[Any]:
+    return [content, gist.matters, gist.is_of_another, sorted(gist.imported), gist.speaks]
+
+
+def _gist(content: str, matters: bool, is_of_another: bool, imported: list[str], speaks: bool) -> tuple[str, Gist]:
+    return content, Gist(matters, is_of_another, frozenset(imported), speaks)
 
 
 def _record(written: list[Any]) -> Record:

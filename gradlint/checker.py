@@ -13,7 +13,7 @@ from dataclasses import field, replace
 
 from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
-from gradlint.cache import Record, reaching
+from gradlint.cache import Cache, digest, digest_of_text, reaching
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Related, Span
@@ -22,10 +22,10 @@ from gradlint.interpret.gaps import Gap
 from gradlint.report import Outcome
 from gradlint.rule import Report, rules
 from gradlint.source import document
-from gradlint.source.files import SettingsFor, discover
+from gradlint.source.files import SettingsFor, discover, real_paths
 from gradlint.source.parse import SyntaxFault, decode, split_lines
 from gradlint.source.places import Program
-from gradlint.source.screen import screen
+from gradlint.source.screen import Gist, gist, module_name, screen
 
 SYNTAX_ERROR = "GL001"
 UNUSED_SUPPRESSION = "GL002"
@@ -59,6 +59,18 @@ class Texts:
         if file not in self._contents:
             self._contents[file] = self.given[file] if file in self.given else _content(file)
         return self._contents[file]
+
+    def encoded(self, path: str) -> bytes | SyntaxFault:
+        """The program at `path` in bytes, or why there is none: the whole file, if it is nothing else."""
+        program, content = self.program(path), self.content(path)
+        if isinstance(program, SyntaxFault):
+            return program
+        return program.text.encode(errors="surrogatepass") if program.parts else content
+
+    def digest(self, path: str) -> str:
+        """What stands for the content of the file that holds the program at `path`; "" where it cannot be read."""
+        content = self.content(path)
+        return digest(content) if isinstance(content, bytes) else ""
 
     def programs(self, file: str) -> tuple[str, ...]:
         """The paths of the programs that a file holds."""
@@ -137,12 +149,12 @@ class Checked:
     everywhere: tuple[Finding, ...]  # what was found before settings and comments left some out
     settings_for: SettingsFor
     codes: frozenset[str]  # of the rules that were asked
-    records: Mapping[pathlib.Path, Record]
+    kept: Cache
 
     def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
         """Those of the checked files that are one of these, or whose imports lead to one."""
         found = reaching(
-            {program for file in files for program in self._programs(document.file_of(file))}, self.records
+            {program for file in files for program in self._programs(document.file_of(file))}, self.kept.records
         )
         return tuple(file for file in self.files if not found.isdisjoint(self._programs(str(file))))
 
@@ -183,27 +195,55 @@ def check(
     """
     texts = Texts({str(path): content for path, content in given.items()})
     programs = [program for file in files for program in texts.programs(str(file))]
-    unread = [text for path in programs if isinstance(text := texts.text(path), SyntaxFault)]
-    readable = [path for path in programs if isinstance(texts.text(path), str)]
+    sources = {
+        pathlib.Path(path): text
+        for path in dict.fromkeys([*programs, *texts.given])
+        if document.file_of(path) in texts.given and isinstance(text := texts.text(path), str)
+    }
     settings = _Settings(settings_for)
     asked = settings.asked(files, judging=judging)
+    real = dict(zip(programs, real_paths(map(pathlib.Path, programs)), strict=True))
+    contents = {real[path]: content for path in programs if (content := texts.digest(path))}
+    contents |= {path.resolve(): digest_of_text(text) for path, text in sources.items()}
+    kept = Cache()
+    if cache is not None:
+        kept = Cache.read(cache, [code for code in rules() if code in asked], real.values(), contents)
+    elif before is not None and (before.codes, before.files) == (asked, tuple(files)):
+        kept = Cache.of(before.kept, contents)
+    gists, unread = _gists(real, texts, kept, contents)
     analysis = analyze(
-        [pathlib.Path(path) for path in readable],
+        [pathlib.Path(path) for path in gists],
         select=asked.__contains__,
         jobs=jobs,
-        cache=cache,
-        known=before.records if before is not None and before.codes == asked else None,
+        sources=sources,
         progress=progress,
-        entered=[pathlib.Path(path) for path in screen(_contents(readable, texts))],
-        sources={
-            pathlib.Path(path): text
-            for path in dict.fromkeys([*programs, *texts.given])
-            if document.file_of(path) in texts.given and isinstance(text := texts.text(path), str)
-        },
+        entered=[pathlib.Path(path) for path in screen(gists)],
+        kept=kept,
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
-    left = sorted(_unsuppressed(found, programs, texts, settings), key=lambda finding: finding.sort_key)
-    return Checked(tuple(left), analysis.gaps, tuple(files), texts, tuple(found), settings_for, asked, analysis.records)
+    heard = [path for path in programs if path not in gists or gists[path].speaks]
+    left = sorted(_unsuppressed(found, programs, heard, texts, settings), key=lambda finding: finding.sort_key)
+    return Checked(tuple(left), analysis.gaps, tuple(files), texts, tuple(found), settings_for, asked, kept)
+
+
+def _gists(
+    real: Mapping[str, pathlib.Path], texts: Texts, kept: Cache, contents: Mapping[pathlib.Path, str]
+) -> tuple[Mapping[str, Gist], list[SyntaxFault]]:
+    """What the bytes of each program say, by its path, and why those that cannot be read say nothing."""
+    gists: dict[str, Gist] = {}
+    unread: list[SyntaxFault] = []
+    modules = frozenset(map(module_name, real))
+    for path, place in real.items():
+        known = kept.gist(place, contents.get(place, ""))
+        if known is None:
+            content = texts.encoded(path)
+            if isinstance(content, SyntaxFault):
+                unread.append(content)
+                continue
+            known = gist(content, modules)
+            kept.take_gist(place, contents[place], known)
+        gists[path] = known
+    return gists, unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +254,7 @@ class _Settings:
 
     def asked(self, files: Iterable[pathlib.Path], *, judging: bool) -> frozenset[str]:
         """The codes of the rules that are selected, and of those by which their fixes are judged."""
-        folders = dict.fromkeys(file.absolute().parent for file in files)
+        folders = [pathlib.Path(os.path.abspath(each)) for each in dict.fromkeys(map(os.path.dirname, files))]
         in_force = {id(each): each for each in (self.by_folder(folder) for folder in folders)}.values()
         selected = frozenset(code for code in rules() if any(each.selects(code) for each in in_force))
         return selected.union(*(rules()[code].spoilt_by for code in selected)) if judging else selected
@@ -224,25 +264,16 @@ class _Settings:
         return self.by_folder(file.parent).reports(code, file)
 
 
-def _contents(programs: Iterable[str], texts: Texts) -> Mapping[str, bytes]:
-    """What the screen looks through: the files, and the programs of those that are no modules."""
-    found: dict[str, bytes] = {}
-    for path in programs:
-        content, program = texts.content(path), texts.program(path)
-        if isinstance(content, bytes) and isinstance(program, Program):
-            found[path] = program.text.encode(errors="surrogatepass") if program.parts else content
-    return found
-
-
 def _syntax_error(fault: SyntaxFault) -> Finding:
     return rules()[SYNTAX_ERROR].finding(Report(fault.at, fault.message))
 
 
 def _unsuppressed(
-    findings: Iterable[Finding], files: Iterable[str], texts: Texts, settings: _Settings
+    findings: Iterable[Finding], files: Iterable[str], heard: Iterable[str], texts: Texts, settings: _Settings
 ) -> list[Finding]:
+    """The findings that no comment suppresses, and what is wrong with those in the files that are `heard`."""
     checked = set(files)
-    by_file: dict[str, list[Finding]] = {path: [] for path in checked}
+    by_file: dict[str, list[Finding]] = {path: [] for path in heard}
     for finding in findings:
         if settings.reports(finding.code, finding.at.path):
             by_file.setdefault(finding.at.path, []).append(finding)

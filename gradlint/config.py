@@ -77,10 +77,10 @@ class Settings:
     def exclusion(self) -> GitIgnoreSpec:
         return _patterns((*self.exclude, *self.extend_exclude))
 
-    def includes(self, path: pathlib.Path) -> bool:
-        """Whether the file at the absolute `path` is one to check where a folder is."""
-        return path.name.endswith(_INCLUDE) or (
-            bool(self.extend_include) and self._inclusion.match_file(self._relative(path))
+    def includes(self, folder: pathlib.Path, name: str) -> bool:
+        """Whether the file of this name in the absolute `folder` is one to check where a folder is."""
+        return name.endswith(_INCLUDE) or (
+            bool(self.extend_include) and self._inclusion.match_file(self._relative(folder / name))
         )
 
     @functools.cached_property

@@ -18,7 +18,7 @@ def batches(sizes: Mapping[Path, int]) -> list[Batch]:
     """The files in parts of about one size, in order of their paths; whatever the number of processes, the same."""
     found: list[list[Path]] = []
     size = 0
-    for path in sorted(sizes):
+    for path in sorted(sizes, key=lambda path: path.parts):
         if not found or size > 2 * SIZE or (size > SIZE and path.parent != found[-1][-1].parent):
             found.append([])
             size = 0
@@ -37,7 +37,7 @@ class Work(Generic[Given, Result]):
 
 def spread(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Result | None]]:
     """Each batch and what `work` makes of it, as they come; None for a single file that ends the process."""
-    if jobs == 1 or len(parts) == 1:
+    if jobs == 1 or len(parts) <= 1:
         yield from ((part, work.run(part, work.given(part))) for part in parts)
         return
     lost: list[Batch] = []

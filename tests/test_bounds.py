@@ -8,7 +8,7 @@ import pytest
 from bombs import programs
 from commandline import bounded
 
-from gradlint import analysis
+from gradlint import analysis, analyzer
 from gradlint.interpret import paths, session
 
 SECONDS = 300  # of CPU; they take some thirty together
@@ -67,7 +67,7 @@ def checked(folder: pathlib.Path) -> tuple[int, list[str], list[str]]:
     program = folder / "train.py"
     program.write_text(BRANCHED.format(branches="\n".join(BRANCH.format(n=n) for n in range(1, 15))))
     found = analysis.analyze([program], select=lambda _: True)
-    run = sum(1 for _ in analysis.tapes_of(program))
+    run = sum(1 for _ in analyzer.tapes_of(program))
     return run, [finding.code for finding in found.findings], [gap.kind for gap in found.gaps]
 
 

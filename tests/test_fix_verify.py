@@ -10,6 +10,7 @@ import textwrap
 import pytest
 from commandline import Run
 
+from gradlint.cache import Cache
 from gradlint.checker import Checked, Texts
 from gradlint.config import settings_finder
 from gradlint.fix.apply import Repaired
@@ -89,7 +90,7 @@ def ran(*losses: float, raised: str = "", findings: tuple[str, ...] = (), before
 
 
 def compared(before: Ran, after: Ran, code: str = "GL101") -> Comparison:
-    nothing = Checked((), (), (), Texts({}), (), settings_finder(lambda each: each), frozenset(), {})
+    nothing = Checked((), (), (), Texts({}), (), settings_finder(lambda each: each), frozenset(), Cache())
     return Comparison(before, after, Repaired(nothing, {}, {}, 1, frozenset([code])))
 
 

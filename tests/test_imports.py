@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 LAYERS = (
     "dataclass", "errors", "guess", "memo", "names", "output", "finding", "tape", "rule", "rules/", "fingerprint",
     "report/", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "interpret/session", "library/",
-    "cache", "parallel", "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "api", "lsp/",
-    "pytest_plugin", "cli", "__main__",
+    "cache", "parallel", "analyzer", "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "api",
+    "lsp/", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "tape", "finding", "rule", "rules/"},

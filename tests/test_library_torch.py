@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradlint import tape
-from gradlint.analysis import tapes_of
+from gradlint.analyzer import tapes_of
 from gradlint.library.devices import NEEDS_CUDA
 from gradlint.tape import Cut, Tape, Value
 

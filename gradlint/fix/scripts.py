@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gradlint.checker import Texts
 from gradlint.program.entries import is_script
-from gradlint.program.modules import imports, resolve
+from gradlint.program.imports import imports, on_disk, resolve
 from gradlint.source.parse import Source, parse
 from gradlint.source.places import Program
 
@@ -25,9 +25,11 @@ def scripts_of(files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path], te
     def tree(path: pathlib.Path) -> ast.Module | None:
         return _tree(names.get(path, str(path)), texts)
 
+    is_file = on_disk()
+
     @functools.cache
     def imported(importer: pathlib.Path) -> frozenset[pathlib.Path]:
-        found = (resolve(importer, *origin) for origin in set(imports(tree(importer) or ast.Module([], []))))
+        found = (resolve(importer, *origin, is_file) for origin in set(imports(tree(importer) or ast.Module([], []))))
         return frozenset(target.resolve() for target in found if target is not None)
 
     scripts = [path for path, name in names.items() if (parsed := tree(path)) is not None and is_script(parsed)]

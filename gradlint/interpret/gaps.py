@@ -14,6 +14,10 @@ class Gap:
     at: Span
     detail: str = ""
 
+    @property
+    def sort_key(self) -> tuple[Span, str, str]:
+        return (self.at, self.kind, self.detail)
+
 
 KINDS = {
     "depth": "calls nested deeper than the bound",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from gradlint.dataclass import dataclass
+from gradlint.program.imports import in_package
 from gradlint.source.parse import Source
 
 # What makes a function worth entering, and those that call it: sinks and events of a training step.
@@ -77,12 +79,7 @@ def _is_entered(source: Source) -> bool:
     """Whether a file is run from its top; what a module of a package does there, without training, registers it."""
     if _is_guarded(source.tree):
         return True
-    return is_script(source.tree) and not (in_package(Path(source.path)) and _WORDS.search(source.text) is None)
-
-
-def in_package(path: Path) -> bool:
-    """Whether the file at `path` is a module of a package."""
-    return (path.parent / "__init__.py").is_file()
+    return is_script(source.tree) and not (in_package(source.path) and _WORDS.search(source.text) is None)
 
 
 def _is_guarded(tree: ast.Module) -> bool:
@@ -176,3 +173,14 @@ def _reaching(definitions: list[_Definition]) -> list[_Definition]:
             return [d for d in definitions if reaching[d]]
         reaching |= dict.fromkeys(more, True)
         names |= frozenset(d.name for d in more)
+
+
+def in_order(known: Sequence[tuple[Path, Sequence[Entry]]]) -> list[tuple[Path, Entry]]:
+    """All entries in the order in which they are entered: scripts first, for what they call is then known."""
+    work = [(path, entry) for path, found in known for entry in found]
+    return [task for task in work if not task[1].function] + [task for task in work if task[1].function]
+
+
+def was_run(path: Path, entry: Entry, executed: AbstractSet[tuple[str, int]]) -> bool:
+    """Whether another entry ran through this one: `executed` are the functions that were run, by file and line."""
+    return bool(entry.function) and entry.function[-1] != SAMPLE and (str(path), entry.line) in executed

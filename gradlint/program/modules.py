@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import registries
-from gradlint.program.blocks import statements
+from gradlint.program.imports import BESIDE, imports, neighbours, on_disk, resolve
 from gradlint.program.settings import settings
 
 if TYPE_CHECKING:
@@ -34,40 +33,8 @@ if TYPE_CHECKING:
 
     from gradlint.interpret.machine import Machine
 
-BESIDE = -1  # in place of the level of an import: a file that was looked at because it can import this one
-LIBRARIES = frozenset(
-    [
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "triton",
-        "numpy",
-        "scipy",
-        "pandas",
-        "sklearn",
-        "lightning",
-        "pytorch_lightning",
-        "accelerate",
-        "transformers",
-        "deepspeed",
-        "apex",
-        "tqdm",
-        "argparse",
-        "math",
-        "random",
-        "functools",
-        "itertools",
-        "collections",
-        "contextlib",
-        "dataclasses",
-        "typing",
-        "enum",
-        "copy",
-    ]
-)
 _OF_ITSELF = frozenset(["__name__", "__file__"])  # bound in every module from the beginning
 _KEPT = (Function, Class, Lib, Package, Const, Builtin)
-MOST_NEIGHBOURS = 40  # files of one folder that are looked through for what they register
 MOST_FILES = 400  # files that are analysed and looked through for it
 
 
@@ -96,17 +63,6 @@ class Source:
         lowered = {statement.at[:2]: statement for statement in self.statements}
         places = [(statement.lineno, statement.col_offset) for statement in statements]
         return [lowered[place] for place in places if place in lowered]
-
-
-def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """What a file imports, wherever in it: modules, each with the level that it is relative to."""
-    for node in statements(tree):
-        match node:
-            case ast.Import(names=names):
-                yield from ((name.name, 0) for name in names)
-            case ast.ImportFrom(module=module, names=names, level=level):
-                yield module or "", level
-                yield from ((f"{module or ''}.{name.name}".lstrip("."), level) for name in names)
 
 
 def _hangs_on_branches(statement: ir.Node, value: Abstract) -> bool:
@@ -164,9 +120,9 @@ class Program:
 
     def __init__(self, read: Callable[[Path], tuple[str, ast.Module] | None]) -> None:
         self.read = read
+        self.is_file = on_disk()
         self.sources: dict[Path, Source | None] = {}
         self.frames: dict[Path, Frame] = {}
-        self.found: dict[tuple[Path, str, int], Path | None] = {}
         self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run
         self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
@@ -323,11 +279,10 @@ class Program:
 
     def resolve(self, importer: Path, module: str, level: int) -> Path | None:
         """The file that a module name refers to from `importer`, or None for a library."""
-        key = (importer.parent, module, level)
-        if key not in self.found:
-            self.found[key] = resolve(importer, module, level)
-        self.edges.setdefault(importer, {})[module, level] = self.found[key]
-        return self.found[key]
+        found = self.edges.setdefault(importer, {})
+        if (module, level) not in found:
+            found[module, level] = resolve(importer, module, level, self.is_file)
+        return found[module, level]
 
     def imported(self, frame: Frame, module: str, level: int) -> Abstract:
         """The module that `import module` binds."""
@@ -392,52 +347,3 @@ class Program:
                         frame.locals[name] = found
         elif module.startswith("torch"):
             m.session.stars.append(module)
-
-
-def neighbours(path: Path) -> list[Path]:
-    """The files beside a file that can fill its registries."""
-    return sorted(each for each in path.parent.glob("*.py") if each.is_file())[:MOST_NEIGHBOURS]
-
-
-def resolve(importer: Path, module: str, level: int) -> Path | None:
-    """The file that an import means, by what is on disk."""
-    if level == BESIDE:
-        return Path(module)
-    parts = module.split(".") if module else []
-    if level:
-        base = importer.parent
-        for _ in range(level - 1):
-            base = base.parent
-        return _below(base, parts)
-    if not parts or parts[0] in LIBRARIES:
-        return None
-    root = importer.parent
-    if not (root / "__init__.py").is_file() or parts[0] not in sys.stdlib_module_names:
-        found = _below(root, parts)
-        if found is not None and found != importer:
-            return found
-    if parts[0] in sys.stdlib_module_names:
-        return None
-    while (root / "__init__.py").is_file() and root.parent != root:
-        root = root.parent
-        found = _below(root, parts)
-        if found is not None:
-            return found
-    for base in [root.parent, root.parent.parent]:
-        for candidate in (base, base / "src"):
-            if (candidate / parts[0] / "__init__.py").is_file():
-                return _below(candidate, parts)
-    # a script imports from the folders beside it, and their files import from where it lies; no `__init__.py` is needed
-    above = [root.parent, root.parent.parent] if len(parts) > 1 else [root.parent]
-    return next((found for base in above if (found := _below(base, parts)) is not None), None)
-
-
-def _below(base: Path, parts: list[str]) -> Path | None:
-    return _file(base.joinpath(*parts)) if parts else _file(base)
-
-
-def _file(stem: Path) -> Path | None:
-    if stem.name and (single := stem.parent / f"{stem.name}.py").is_file():
-        return single
-    package = stem / "__init__.py"
-    return package if package.is_file() else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,28 @@ class Discovery:
     named: bool  # every path given is a file that --force-exclude leaves out
 
 
+class RealPath:
+    """The real paths of files, each folder's asked once."""
+
+    def __init__(self) -> None:
+        self._folder = functools.cache(os.path.realpath)  # Path.resolve refuses a circle of links
+
+    def __call__(self, path: pathlib.Path) -> pathlib.Path:
+        folder, name = os.path.split(path)
+        if name in ("", os.curdir, os.pardir) or os.path.islink(path):
+            return pathlib.Path(os.path.realpath(path))
+        return pathlib.Path(self._folder(folder), name)
+
+
 @dataclass(slots=True)
 class _Walk:
     settings_for: SettingsFor
+    real: RealPath = field(default_factory=RealPath)
     files: dict[pathlib.Path, pathlib.Path] = field(default_factory=dict)  # by their real path
     left_out: int = 0
 
     def add(self, file: pathlib.Path) -> None:
-        self.files.setdefault(pathlib.Path(os.path.realpath(file)), file)  # Path.resolve refuses a circle of links
+        self.files.setdefault(self.real(file), file)
 
 
 def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discovery:
@@ -49,7 +64,13 @@ def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discov
             forced_out += 1
         else:
             walk.add(path)
-    return Discovery(tuple(sorted(walk.files.values())), walk.left_out + forced_out, forced_out == len(paths))
+    files = tuple(sorted(walk.files.values(), key=lambda path: path.parts))  # paths themselves compare slowly
+    return Discovery(files, walk.left_out + forced_out, forced_out == len(paths))
+
+
+def real_paths(files: Iterable[pathlib.Path]) -> list[pathlib.Path]:
+    """The real path of each file."""
+    return list(map(RealPath(), files))
 
 
 def nearest(path: str) -> str:
@@ -69,28 +90,53 @@ def _walk_folder(walk: _Walk, start: pathlib.Path) -> None:
     """Take what is under `start`. Patterns that match `start` itself do not count: it was asked for."""
     top = pathlib.Path(os.path.abspath(start))
     specs = [spec for spec in _specs_above(top) if _verdict([spec], top, is_folder=True) is not True]
-    for folder, below in _folders(walk, top, specs):
-        for name in sorted(entry.name for entry in _entries(walk, folder) if _is_included(walk, folder, entry)):
-            _take(walk, start / (folder / name).relative_to(top), folder / name, below, top)
-
-
-def _is_included(walk: _Walk, folder: pathlib.Path, entry: os.DirEntry[str]) -> bool:
-    return walk.settings_for(folder).includes(folder / entry.name) and not os.path.isdir(entry.path)
-
-
-def _folders(walk: _Walk, top: pathlib.Path, specs: list[_Spec]) -> Iterator[tuple[pathlib.Path, list[_Spec]]]:
-    """Each folder from `top` down that is not left out, with the ignore files that hold in it."""
-    pending = [(top, specs)]
+    pending = [(start, _folder(walk, top, top, specs))]
     while pending:
-        folder, above = pending.pop()
-        here = above + _spec_of(folder)
-        yield folder, here
-        children = sorted(entry.name for entry in _entries(walk, folder) if entry.is_dir(follow_symlinks=False))
+        shown, here = pending.pop()
+        entries = sorted(_entries(walk, here.path), key=lambda entry: entry.name)
+        for entry in entries:
+            if here.includes(entry.name) and not os.path.isdir(entry.path):
+                _take(walk, shown / entry.name, here, entry)
         pending += [
-            (folder / name, here)
-            for name in reversed(children)
-            if not _is_left_out(walk.settings_for(folder), here, top, folder / name, is_folder=True)
+            (shown / entry.name, _folder(walk, here.path / entry.name, top, here.specs))
+            for entry in reversed(entries)
+            if entry.is_dir(follow_symlinks=False) and not here.leaves_out(entry.name + "/")
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder on the way, and what leaves out what lies in it."""
+
+    path: pathlib.Path
+    settings: Settings
+    specs: list[_Spec]  # the ignore files that hold in it
+    ignored: list[tuple[str, GitIgnoreSpec]]  # their patterns, innermost first, each with the way here from its folder
+    excluded: str | None  # the way here from where the settings' patterns begin; None where they do not reach
+
+    def includes(self, name: str) -> bool:
+        """Whether a file of this name is one to check."""
+        return self.settings.includes(self.path, name)
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether git or the settings leave out what has this name; that of a folder ends in a slash."""
+        if self.settings.respect_gitignore and _verdict_on(name, self.ignored):
+            return True
+        return self.excluded is not None and self.settings.exclusion.match_file(self.excluded + name)
+
+
+def _folder(walk: _Walk, path: pathlib.Path, top: pathlib.Path, above: list[_Spec]) -> _Folder:
+    settings, specs = walk.settings_for(path), above + _spec_of(path)
+    asked_for = top != settings.root and _is_excluded(settings, settings.root, top, is_folder=True)
+    base = top if asked_for else settings.root
+    excluded = _way(base, path) if path.is_relative_to(base) else None
+    ignored = [(_way(spec.folder, path), spec.patterns) for spec in reversed(specs)]
+    return _Folder(path, settings, specs, ignored, excluded)
+
+
+def _way(base: pathlib.Path, folder: pathlib.Path) -> str:
+    """How a path from `base` to what lies in `folder` begins."""
+    return "" if folder == base else _relative(folder, base, is_folder=True)
 
 
 def _entries(walk: _Walk, folder: pathlib.Path) -> list[os.DirEntry[str]]:
@@ -101,20 +147,11 @@ def _entries(walk: _Walk, folder: pathlib.Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _take(walk: _Walk, shown: pathlib.Path, path: pathlib.Path, specs: list[_Spec], top: pathlib.Path) -> None:
-    if _is_left_out(walk.settings_for(path.parent), specs, top, path, is_folder=False):
+def _take(walk: _Walk, shown: pathlib.Path, here: _Folder, entry: os.DirEntry[str]) -> None:
+    if here.leaves_out(entry.name):
         walk.left_out += 1
-    elif os.path.isfile(path) or not os.path.exists(path):  # a link that leads nowhere is reported, a pipe is passed by
-        walk.add(shown)
-
-
-def _is_left_out(
-    settings: Settings, specs: list[_Spec], top: pathlib.Path, path: pathlib.Path, *, is_folder: bool
-) -> bool:
-    if settings.respect_gitignore and _verdict(specs, path, is_folder=is_folder):
-        return True
-    asked_for = top != settings.root and _is_excluded(settings, settings.root, top, is_folder=True)
-    return _is_excluded(settings, top if asked_for else settings.root, path, is_folder=is_folder)
+    elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path) or not os.path.exists(entry.path):
+        walk.add(shown)  # a link that leads nowhere is reported, a pipe is passed by
 
 
 def _is_excluded(settings: Settings, base: pathlib.Path, path: pathlib.Path, *, is_folder: bool) -> bool:
@@ -163,9 +200,15 @@ def _specs_above(folder: pathlib.Path) -> list[_Spec]:
 
 
 def _verdict(specs: Sequence[_Spec], path: pathlib.Path, *, is_folder: bool) -> bool | None:
-    """What the ignore files say of `path`; the deepest that says anything decides, as in git."""
-    for spec in reversed(specs):
-        include = spec.patterns.check_file(_relative(path, spec.folder, is_folder=is_folder)).include
+    """What the ignore files say of `path`."""
+    tail = path.name + ("/" if is_folder else "")
+    return _verdict_on(tail, [(_way(spec.folder, path.parent), spec.patterns) for spec in reversed(specs)])
+
+
+def _verdict_on(name: str, patterns: Iterable[tuple[str, GitIgnoreSpec]]) -> bool | None:
+    """What they say of a name, each behind its way; the deepest that says anything decides, as in git."""
+    for way, each in patterns:
+        include = each.check_file(way + name).include
         if include is not None:
             return include
     return None

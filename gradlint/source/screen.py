@@ -1,4 +1,4 @@
-"""Whether the bytes of a file can matter at all: a search a thousand times as fast as a parser.
+"""What the bytes of a file say without a parser, in a thousandth of its time: whether the file can matter at all.
 
 A file that is screened out is not entered by the analysis (it is still followed by imports). The screen may let through
 too much, never too little, so its words are short and its answer is yes when in doubt.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from gradlint.dataclass import dataclass
 
 # With a word of the first kind a file matters by itself: it trains, whatever it calls its framework.
 _SINKS = re.compile(
@@ -30,6 +33,24 @@ _TORCH = re.compile(rb"torch|lightning|deepspeed|(?:import|from)[ \t]+accelerate
 _IMPORT = re.compile(rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*+(?:\([^)]*+\)?)?)")  # possessive: read once
 _DYNAMIC = re.compile(rb"import_module|__import__|\bexec\b")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
+_SPEAKS = re.compile(rb"gradlint:|noqa\b.*?\bgl[0-9]{3}")  # in lower case
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What the bytes of a file say."""
+
+    matters: bool
+    is_of_another: bool  # framework: nobody who imports it trains with torch through it
+    imported: frozenset[str]  # the modules, of those that are asked for, whose names stand in its imports
+    speaks: bool  # to us, by name: a comment of it can suppress something or be wrong
+
+
+def gist(content: bytes, modules: AbstractSet[str]) -> Gist:
+    """What the screen has to know of a file with these bytes; `modules` are the names of those that are checked."""
+    words = frozenset(map(bytes.decode, _imported_words(content)))
+    speaks = _SPEAKS.search(content.lower()) is not None
+    return Gist(can_matter(content), _is_of_another(content), words & modules, speaks)
 
 
 def can_matter(content: bytes) -> bool:
@@ -45,30 +66,29 @@ def _is_of_another(content: bytes) -> bool:
     return bool(_OTHERS.search(content) and not _TORCH.search(content))
 
 
-def screen(contents: Mapping[str, bytes]) -> tuple[str, ...]:
+def screen(gists: Mapping[str, Gist]) -> tuple[str, ...]:
     """The paths of the files that can matter, of those that import one of them, and of all that these import."""
-    contents = {path: content for path, content in contents.items() if not _is_of_another(content)}
-    named = {path: _module_name(path) for path in contents}
-    imported = {path: _imported_words(content) for path, content in contents.items()}
-    matters = {path for path, content in contents.items() if can_matter(content)}
+    gists = {path: each for path, each in gists.items() if not each.is_of_another}
+    named = {path: module_name(path) for path in gists}
+    matters = {path for path, each in gists.items() if each.matters}
     fresh = matters
     while fresh:  # who imports them
         names = {named[path] for path in fresh}
-        fresh = {path for path in contents.keys() - matters if not imported[path].isdisjoint(names)}
+        fresh = {path for path in gists.keys() - matters if not gists[path].imported.isdisjoint(names)}
         matters |= fresh
     fresh = matters
     while fresh:  # whom they import
-        names = set().union(*(imported[path] for path in fresh))
-        fresh = {path for path in contents.keys() - matters if named[path] in names}
+        names = set().union(*(gists[path].imported for path in fresh))
+        fresh = {path for path in gists.keys() - matters if named[path] in names}
         matters |= fresh
-    return tuple(path for path in contents if path in matters)
+    return tuple(path for path in gists if path in matters)
 
 
-def _module_name(path: str) -> bytes:
+def module_name(path: str) -> str:
     """The word by which an import can name the file at `path`: its stem, or the package that it makes."""
     folder, name = os.path.split(path)
     stem = name.partition(".")[0]
-    return os.fsencode(os.path.basename(folder) if stem == "__init__" else stem)
+    return os.path.basename(folder) if stem == "__init__" else stem
 
 
 def _imported_words(content: bytes) -> frozenset[bytes]:

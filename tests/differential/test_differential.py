@@ -16,7 +16,8 @@ from differential.generator import Program, generate
 from differential.judge import Judge, module_of
 from seeds import SEEDS
 
-from gradlint.analysis import analyze, tapes_of
+from gradlint.analysis import analyze
+from gradlint.analyzer import tapes_of
 from gradlint.finding import Severity
 from gradlint.tape import Kind, Tape, leaves
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 from seeds import SEEDS
 
-from gradlint.analysis import RECURSION_LIMIT
+from gradlint.analyzer import RECURSION_LIMIT
 
 MODULES = int(os.environ.get("GRADLINT_MODULES", "2000"))
 PARTS = 4  # of the tests, which run side by side

@@ -1,0 +1,184 @@
+"""The analysis of a batch of files: their entries, run one after the other, and what the rules say of each."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from gradlint import memo
+from gradlint.cache import Record, Result, content_of, digest, digest_of_text
+from gradlint.dataclass import dataclass
+from gradlint.finding import Span
+from gradlint.interpret.gaps import Gap
+from gradlint.interpret.session import Session, run_entry
+from gradlint.program.entries import Entry, entries, in_order, was_run
+from gradlint.program.imports import in_package
+from gradlint.program.modules import Program
+from gradlint.rule import Rule, rules
+from gradlint.source import document, parse
+from gradlint.source.parse import SyntaxFault
+
+RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
+STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
+GARBAGE = 50_000  # objects between two collections: most of what a path makes dies with it
+MANY = 60  # files read for one batch, whose trees are not left to the next collection: some 100 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a batch is analysed with: texts that are not on disk, rules, files to enter, and what is known of it."""
+
+    texts: dict[Path, str]
+    chosen: Sequence[str]
+    entered: Collection[Path]
+    records: Mapping[Path, Record] = field(default_factory=dict)
+
+
+def analyze_batch(paths: Sequence[Path], given: Given) -> dict[Path, Record]:
+    """What is found in a batch of files, and of the files that they import that they were."""
+    from gradlint import library
+
+    library.load()
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
+    _widen_stack()
+    before = gc.get_threshold()
+    gc.set_threshold(GARBAGE, *before[1:])
+    analyzer = _Analyzer(given)
+    try:
+        records = analyzer.analyze(paths)
+        has_read = len(analyzer.parsed)
+    finally:
+        del analyzer
+        memo.forget()
+        gc.set_threshold(*before)
+    if has_read > MANY:
+        gc.collect()
+    return records
+
+
+def _widen_stack() -> None:
+    """Raises the soft limit of the stack, which grows up to it, where there is such a limit (not on Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+
+
+class _Analyzer:
+    """Enters files one after the other; what the entries of one file have run through is not entered again."""
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        self.contents: dict[Path, str] = {}
+        self.parsed: dict[Path, parse.Source | SyntaxFault | None] = {}
+        self.program = Program(self._read)
+        self.rules: list[Rule] = [rules()[code] for code in given.chosen]
+        self.executed: set[tuple[str, int]] = set()
+
+    def _read(self, path: Path) -> tuple[str, ast.Module] | None:
+        parsed = self._parse(path)
+        return (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
+
+    def _parse(self, path: Path) -> parse.Source | SyntaxFault | None:
+        """The file, parsed once; None where it cannot be read."""
+        if path not in self.parsed:
+            text = self._text(path)
+            self.parsed[path] = parse.parse(str(path), text) if text is not None else None
+        return self.parsed[path]
+
+    def _text(self, path: Path) -> str | None:
+        if path in self.given.texts:
+            text = self.given.texts[path]
+            self.contents[path] = digest_of_text(text)
+            return text
+        try:
+            content = document.read(path)
+        except OSError:
+            return None
+        self.contents[path] = digest(content)
+        decoded = document.decode(str(path), content)
+        return decoded if isinstance(decoded, str) else None
+
+    def analyze(self, paths: Sequence[Path]) -> dict[Path, Record]:
+        self.program.analysed = tuple(path for path in paths if path in self.given.entered)
+        made = {path: record for path in paths if (record := self._record(path)) is not None}
+        for path, entry in in_order([(path, record.entries) for path, record in made.items()]):
+            results = made[path].results
+            assert results is not None
+            results[entry] = self._result(path, entry)
+            self.executed.update(results[entry].executed)
+        targets = {path for found in self.program.edges.values() for path in found.values() if path is not None}
+        for path in sorted((targets | self.program.edges.keys()) - made.keys()):
+            made[path] = Record((), None)
+        for path, record in made.items():
+            known = self.given.records.get(path)
+            record.in_package = in_package(path)
+            record.take_imports(self.program.edges.get(path, {}), known)
+            record.content = self.contents.get(path) or (known.content if known is not None else content_of(path))
+        return made
+
+    def _record(self, path: Path) -> Record | None:
+        """What is known of a file before its entries are run; None where it cannot be read."""
+        entered = path in self.given.entered
+        known = self.given.records.get(path)
+        if known is not None and known.results is not None:
+            return Record(known.entries, {}, fault=known.fault, entered=entered)
+        parsed = self._parse(path)
+        if parsed is None:
+            return None
+        if isinstance(parsed, SyntaxFault):
+            return Record((), {}, fault=parsed, entered=entered)
+        if not entered:
+            del self.parsed[path]
+        return Record(tuple(entries(parsed)) if entered else (), {}, entered=entered)
+
+    def _result(self, path: Path, entry: Entry) -> Result:
+        known_run = was_run(path, entry, self.executed)
+        known = self.given.records[path].result(entry) if path in self.given.records else None
+        if known is not None and known.was_run == known_run:
+            return known
+        return Result((), (), was_run=True) if known_run else self._entry(path, entry)
+
+    def _entry(self, path: Path, entry: Entry) -> Result:
+        session = Session(self.program)
+        try:
+            tapes = run_entry(self.program, path, entry, session)
+            found = tuple(finding for rule in self.rules for finding in rule.findings(tapes))
+        except Exception as error:  # one entry's mistake must not cost the others
+            import logging
+
+            logging.getLogger(__name__).debug("%s:%s", path, entry.name, exc_info=True)
+            gap = Gap(
+                "internal",
+                Span(str(path), entry.line, 1, entry.line, 1),
+                f"{entry.name}: {type(error).__name__}: {error}",
+            )
+            return Result((), (gap,), _places(session))
+        return Result(found, tuple(sorted(session.gaps, key=lambda gap: gap.sort_key)), _places(session))
+
+
+def _places(session: Session) -> tuple[tuple[str, int], ...]:
+    """The functions that an entry ran through, by file and line."""
+    return tuple(sorted({(node.code.path, node.source.lineno) for node in session.executed}))
+
+
+def tapes_of(path: Path) -> Iterator[object]:
+    """The tapes of every entry of a file, for tests and debugging."""
+    from gradlint import library
+
+    library.load()
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
+    path = path.resolve()
+    analyzer = _Analyzer(Given({}, [], [path]))
+    parsed = analyzer._parse(path)
+    if isinstance(parsed, parse.Source):
+        for entry in entries(parsed):
+            yield from run_entry(analyzer.program, path, entry, Session(analyzer.program))
