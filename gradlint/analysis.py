@@ -100,7 +100,7 @@ def _results(
 
 def _replay(part: parallel.Batch, records: Mapping[Path, Record]) -> dict[Path, Record] | None:
     """The records of a batch if all of its files have one whose results go together."""
-    if any(path not in records or records[path].results is None for path in part):
+    if any(path not in records or records[path].results is None or records[path].is_edited for path in part):
         return None
     executed: set[tuple[str, int]] = set()
     for path, entry in in_order([(path, records[path].entries) for path in part]):

@@ -18,6 +18,7 @@ from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import Entry, entries, in_order, was_run
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
+from gradlint.program.parts import NOTHING, Part, text_of
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
@@ -82,6 +83,7 @@ class _Analyzer:
         self.program = Program(self._read)
         self.rules: list[Rule] = [rules()[code] for code in given.chosen]
         self.executed: set[tuple[str, int]] = set()
+        self.rested: set[Part] = set()  # what the entries that were run rest on
 
     def _read(self, path: Path) -> tuple[str, ast.Module] | None:
         parsed = self._parse(path)
@@ -118,6 +120,9 @@ class _Analyzer:
         targets = {path for found in self.program.edges.values() for path in found.values() if path is not None}
         for path in sorted((targets | self.program.edges.keys()) - made.keys()):
             made[path] = Record((), None)
+        for path, word in sorted((Path(file), word) for file, word in self.rested):
+            was_read = path in self.program.sources  # else it has no word that it was looked through for
+            made[path].parts[word] = text_of(self.program.sources[path], word) if was_read else NOTHING
         for path, record in made.items():
             known = self.given.records.get(path)
             record.in_package = in_package(path)
@@ -129,7 +134,7 @@ class _Analyzer:
         """What is known of a file before its entries are run; None where it cannot be read."""
         entered = path in self.given.entered
         known = self.given.records.get(path)
-        if known is not None and known.results is not None:
+        if known is not None and known.results is not None and not known.is_edited:
             return Record(known.entries, {}, fault=known.fault, entered=entered)
         parsed = self._parse(path)
         if parsed is None:
@@ -149,6 +154,7 @@ class _Analyzer:
 
     def _entry(self, path: Path, entry: Entry) -> Result:
         session = Session(self.program)
+        self.program.asked = set()
         try:
             tapes = run_entry(self.program, path, entry, session)
             found = tuple(finding for rule in self.rules for finding in rule.findings(tapes))
@@ -161,8 +167,15 @@ class _Analyzer:
                 Span(str(path), entry.line, 1, entry.line, 1),
                 f"{entry.name}: {type(error).__name__}: {error}",
             )
-            return Result((), (gap,), _places(session))
-        return Result(found, tuple(sorted(session.gaps, key=lambda gap: gap.sort_key)), _places(session))
+            return Result((), (gap,), _places(session), rests_on=self._rests_on())
+        gaps = tuple(sorted(session.gaps, key=lambda gap: gap.sort_key))
+        return Result(found, gaps, _places(session), rests_on=self._rests_on())
+
+    def _rests_on(self) -> tuple[Part, ...]:
+        """The parts of files that the entry that was just run has come to."""
+        found = self.program.rests_on(self.program.asked)
+        self.rested |= found
+        return tuple(sorted(found))
 
 
 def _places(session: Session) -> tuple[tuple[str, int], ...]:

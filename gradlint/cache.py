@@ -23,6 +23,7 @@ from gradlint.finding import Finding, Related, Severity, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.program.entries import Entry
 from gradlint.program.imports import BESIDE, IsFile, in_package, neighbours, on_disk, resolve
+from gradlint.program.parts import Edited, Part, Text
 from gradlint.rule import packages
 from gradlint.source import document
 from gradlint.source.parse import SyntaxFault
@@ -36,12 +37,16 @@ Imports = dict[tuple[str, int], Path | None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry ran through it."""
+    """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry ran through it.
+
+    It holds as long as the parts of files that it `rests_on` are what they are.
+    """
 
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
     executed: tuple[tuple[str, int], ...] = ()
     was_run: bool = False
+    rests_on: tuple[Part, ...] = ()
 
 
 @dataclass(slots=True)
@@ -55,6 +60,8 @@ class Record:
     fault: SyntaxFault | None = None
     entered: bool = True  # False: it was only parsed
     in_package: bool = False  # which decides, too, whether it is a script
+    parts: dict[str, Text] = field(default_factory=dict)  # those that results rest on
+    is_edited: bool = False  # since then: its entries have to be found anew
 
     def result(self, entry: Entry) -> Result | None:
         """What the entry came to, if it was entered."""
@@ -72,12 +79,13 @@ class Cache:
     file: Path | None = None
     records: dict[Path, Record] = field(default_factory=dict)
     gists: dict[Path, tuple[str, Gist]] = field(default_factory=dict)  # each with what stands for its content
+    _kept: _Kept = field(default_factory=lambda: _Kept())
     has_more: bool = False  # than its file
 
     @classmethod
     def of(cls, before: Cache, contents: Mapping[Path, str]) -> Cache:
         """What still holds of an earlier analysis of the same files; nothing is kept in a file."""
-        return cls(None, _holding(before.records, contents), dict(before.gists))
+        return cls(None, _holding(_Kept(before.records), contents), dict(before.gists))
 
     @classmethod
     def read(cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str]) -> Cache:
@@ -90,8 +98,8 @@ class Cache:
             return cls()
         key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
-        records, gists = _load(file)
-        return cls(file, _holding(records, contents), gists)
+        kept = _load(file)
+        return cls(file, _holding(kept, contents), kept.gists, kept)
 
     def gist(self, path: Path, content: str) -> Gist | None:
         """What the bytes of the file at `path` say, if they are those for which `content` stands."""
@@ -112,6 +120,8 @@ class Cache:
         for part in made:
             for path, record in part.items():
                 _merge(merged, path, record)
+        if self.has_more or any(self.records.get(path) is not record for path, record in merged.items()):
+            self._kept.whole()
         for path in merged.keys() & self.records.keys():
             _merge(merged, path, self.records[path])
         self.has_more |= any(self.records.get(path) is not record for path, record in merged.items())
@@ -164,8 +174,8 @@ def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
     elif known is not record:
         results, other = (known, record) if known.results is not None else (record, known)
         content = known.content if known.content == record.content else ""  # it changed while we ran
-        imports = {**other.imports, **results.imports}
-        merged[path] = replace(results, imports=imports, content=content)
+        imports, parts = {**other.imports, **results.imports}, {**other.parts, **results.parts}
+        merged[path] = replace(results, imports=imports, content=content, parts=parts)
 
 
 @functools.cache
@@ -213,37 +223,131 @@ def reaching(paths: Iterable[Path], records: Mapping[Path, Record]) -> set[Path]
     return found
 
 
-def _holding(records: Mapping[Path, Record], contents: Mapping[Path, str]) -> dict[Path, Record]:
-    """The records of which nothing that they rest on has changed."""
+@dataclass(slots=True)
+class _Kept:
+    """What a file of the cache holds; what results rest on is read from its `resting` where something has changed."""
+
+    records: dict[Path, Record] = field(default_factory=dict)
+    gists: dict[Path, tuple[str, Gist]] = field(default_factory=dict)
+    resting: str = ""
+
+    def whole(self) -> dict[Path, Record]:
+        """The records with what their results rest on."""
+        if self.resting:
+            try:
+                _rest(self.records, *json.loads(self.resting))
+            except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+                self.records.clear()
+            self.resting = ""
+        return self.records
+
+
+def _rest(records: Mapping[Path, Record], table: list[list[str]], written: Mapping[str, list[Any]]) -> None:
+    """Adds to records what was written of the parts of files that their results rest on."""
+    places = [(path, word) for path, word in table]
+    for path, (texts, results) in written.items():
+        record = records[Path(path)]
+        record.parts = {
+            word: Text(digest, tuple((first, last) for first, last in lines)) for word, digest, lines in texts
+        }
+        if record.results is not None:
+            record.results = {
+                entry: replace(result, rests_on=tuple(places[each] for each in rests_on))
+                for (entry, result), rests_on in zip(record.results.items(), results, strict=True)
+            }
+
+
+def _holding(kept: _Kept, contents: Mapping[Path, str]) -> dict[Path, Record]:
+    """The records that still hold, and of those of edited files what does."""
     is_file = on_disk()
+    records = kept.records
     now = {path: contents.get(path) or content_of(path) for path in records}
-    stale = {path for path, record in records.items() if _has_changed(path, record, now[path], is_file)}
-    targets = {target for record in records.values() for target in record.imports.values() if target is not None}
-    gone = reaching(stale | (targets - records.keys()), records)
-    return {path: record for path, record in records.items() if path not in gone}
+    gone = {path for path, record in records.items() if not now[path] or not _leads_where_it_did(path, record, is_file)}
+    edited = {path for path, record in records.items() if path not in gone and now[path] != record.content}
+    if not gone and not edited:
+        return records
+    records = kept.whole()
+    edits = _edits({path: records[path] for path in edited}, now)
+    states = {str(path): edits.get(path) for path in gone | edited}  # None: nothing of it holds
+    held: dict[Path, Record] = {}
+    for path, record in records.items():
+        results = _results_holding(path, record, states)
+        if str(path) not in states:
+            held[path] = replace(record, results=results)
+        elif (edit := edits.get(path)) is not None:
+            parts, is_edited = dict(edit.same), results is not None
+            held[path] = replace(record, results=results, content=now[path], parts=parts, is_edited=is_edited)
+    return held
 
 
-def _has_changed(path: Path, record: Record, content: str, is_file: IsFile) -> bool:
-    if not record.content or content != record.content or in_package(path) != record.in_package:
-        return True
+def _leads_where_it_did(path: Path, record: Record, is_file: IsFile) -> bool:
+    """Whether the file is still there, and what it imports where it was."""
+    if not record.content or record.is_edited or in_package(path) != record.in_package:
+        return False
     looked_at = {target for (_, level), target in record.imports.items() if level == BESIDE}
     if looked_at and not looked_at.issuperset(neighbours(path)):
-        return True
-    return any(resolve(path, *named, is_file) != target for named, target in record.imports.items())
+        return False
+    return all(resolve(path, *named, is_file) == target for named, target in record.imports.items())
 
 
-def _load(file: Path) -> tuple[dict[Path, Record], dict[Path, tuple[str, Gist]]]:
+def _edits(records: Mapping[Path, Record], now: Mapping[Path, str]) -> dict[Path, Edited]:
+    """What is left of the parts of files whose content has changed; nothing where it is not on disk."""
+    on_disk = {path: record for path, record in records.items() if now[path] == content_of(path)}
+    if not on_disk:
+        return {}
+    from gradlint.program.modules import edited
+
+    return {path: edited(path, record.parts) for path, record in on_disk.items()}
+
+
+def _results_holding(path: Path, record: Record, states: Mapping[str, Edited | None]) -> dict[Entry, Result] | None:
+    """The results of a file that still hold, where edits have moved them; `states` are those of files that changed."""
+    if record.results is None:
+        return None
+    found: dict[Entry, Result] = {}
+    for entry, result in record.results.items():
+        moved = _moved(entry, result, path, states)
+        if moved is not None:
+            found[moved[0]] = moved[1]
+    return found
+
+
+def _moved(
+    entry: Entry, result: Result, path: Path, states: Mapping[str, Edited | None]
+) -> tuple[Entry, Result] | None:
+    """An entry and its result as they are now; None where what the result rests on is not what it was."""
+    for file, word in result.rests_on:
+        if file in states and ((edit := states[file]) is None or word not in edit.same):
+            return None
+    told = [at for each in result.findings for at in (each.at, *(part.at for part in each.related))]
+    told += [gap.at for gap in result.gaps]
+    if any((edit := states.get(at.path)) and any(by for _, _, by in edit.moved) for at in told):
+        return None  # messages tell lines
+    executed = [(file, _line(line, states.get(file))) for file, line in result.executed]
+    line = _line(entry.line, states.get(str(path))) if entry.function else entry.line
+    if line is None or any(each is None for _, each in executed):
+        return None
+    now = tuple((file, each) for file, each in executed if each is not None)
+    return Entry(entry.function, line), replace(result, executed=now)
+
+
+def _line(line: int, edit: Edited | None) -> int | None:
+    return line if edit is None else edit.line(line)
+
+
+def _load(file: Path) -> _Kept:
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, encoding="utf-8") as stream:
             found = json.load(stream)
-        records, gists = found
-        return (
+        records, gists, resting = found
+        return _Kept(
             {Path(path): _record(written) for path, written in records.items()},
             {Path(path): _gist(*written) for path, written in gists.items()},
+            str(resting),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-        return {}, {}
+        return _Kept()
 
 
 def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tuple[str, Gist]]) -> None:
@@ -251,16 +355,18 @@ def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tupl
     folder.mkdir(exist_ok=True)
     if not (folder / _MARK).exists():
         (folder / _MARK).write_text(_IGNORE, encoding="utf-8")
+    kept = {path: each if _can_be_written(each) else replace(each, results=None) for path, each in records.items()}
     written = [
-        {str(path): _written(record) for path, record in records.items() if _can_be_written(record)},
+        {str(path): _written(record) for path, record in kept.items()},
         {str(path): _written_gist(*each) for path, each in gists.items()},
+        _written_resting(kept),
     ]
     import tempfile
 
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(written, stream, separators=(",", ":"))
+            stream.write(json.dumps(written, separators=(",", ":")))
         os.replace(name, file)
     except BaseException:
         os.unlink(name)
@@ -270,8 +376,27 @@ def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tupl
 
 
 def _can_be_written(record: Record) -> bool:
-    """A finding with a fix of its own (a plugin's) is found anew each time."""
-    return not any(finding.fix for result in (record.results or {}).values() for finding in result.findings)
+    """A finding with a fix of its own (a plugin's) is found anew each time, and so is what a process died of."""
+    results = (record.results or {}).values()
+    is_whole = record.results is None or (not record.is_edited and record.results.keys() == set(record.entries))
+    return is_whole and not any(finding.fix for result in results for finding in result.findings)
+
+
+def _written_resting(records: Mapping[Path, Record]) -> str:
+    """What the results rest on, which most runs need not read: each part once, and by its number after that."""
+    numbers: dict[Part, int] = {}
+    written = {
+        str(path): [
+            [[word, text.digest, text.lines] for word, text in record.parts.items()],
+            [
+                [numbers.setdefault(part, len(numbers)) for part in result.rests_on]
+                for entry in record.entries
+                if (result := record.result(entry)) is not None
+            ],
+        ]
+        for path, record in records.items()
+    }
+    return json.dumps([list(numbers), written], separators=(",", ":"))
 
 
 def _written(record: Record) -> list[Any]:

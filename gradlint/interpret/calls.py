@@ -244,16 +244,18 @@ def instantiate(m: Machine, cls: Class, call: Call) -> Abstract:
     at = call.frame.span(call.node)
     instance = Instance(cls, symbol=None, at=at)
     prepare(m, instance)
-    if instance.module is not None and not m.oracle.prepares and _is_in_view(call.frame):
+    if instance.module is not None and not m.oracle.prepares and _is_in_view(m, call.frame):
         instance.state["training"] = True
     m.note("new", cls.name, at)
     initialise(m, instance, call)
     return instance
 
 
-def _is_in_view(frame: Frame) -> bool:
+def _is_in_view(m: Machine, frame: Frame) -> bool:
     """Whether what becomes of a module that is made here is seen: it trains until a function puts it in eval mode."""
-    return frame.function is not None or ".eval(" not in frame.code.text
+    if frame.function is not None:
+        return True
+    return not m.session.program.mentions(frame, ".eval(")
 
 
 def prepare(m: Machine, instance: Instance) -> None:

@@ -90,6 +90,8 @@ def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
     scope: Frame | None = frame
     while scope is not None:
         if name in scope.locals and (scope is frame or not scope.is_class):
+            if scope.source is not None:
+                m.session.program.ask(scope, name)
             return scope.locals[name]
         if scope.parent is None:
             found = m.session.program.bind(m, scope, name)

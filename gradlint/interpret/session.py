@@ -35,7 +35,7 @@ from gradlint.interpret.values import (
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
-from gradlint.program import fields
+from gradlint.program import fields, parts
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
 
@@ -384,6 +384,7 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
             _enter(m, program, path, entry)
         else:
             frame = Frame(source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))})
+            program.ask(frame, parts.WHOLE)
             m.frames.append(frame)
             m.execute(source.statements, frame)
     except Raised as error:
@@ -427,6 +428,7 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
                 value = value.namespace.get(name)
                 continue
             instance = _object(m, value, call)
+            program.ask(frame, parts.below(instance.cls.name))
             _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)

@@ -52,7 +52,8 @@ def kept(m: Machine, owner: Unknown, at: Call) -> None:
 @hears("decorated")
 def registered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`@engine.on("batch")` above a function that nothing else names: code out of view calls it."""
-    is_named = isinstance(value, Function) and len(re.findall(rf"\b{value.name}\b", frame.code.text)) > 1
+    text = m.session.program.text(frame)
+    is_named = isinstance(value, Function) and len(re.findall(rf"\b{value.name}\b", text)) > 1
     if isinstance(node, ir.Call) and not is_named:
         escapes(m, list(moved(value)), Call(frame.text(node), [], {}, node, frame))
 

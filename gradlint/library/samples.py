@@ -36,6 +36,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.library.data import DATASET
 from gradlint.library.python import records
+from gradlint.program import parts
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
@@ -87,8 +88,9 @@ def _is_dataset(made: Instance) -> bool:
 def _ignored(m: Machine, function: Function) -> _Marks:
     """The labels that losses ignore: those of custom, and what stands behind `ignore_index=` in the dataset's file."""
     module = function.scope.module
-    if module.source is None or "ignore_index" not in module.source.code.text:
+    if module.source is None or not m.session.program.mentions(module, "ignore_index"):
         return frozenset(_IGNORED)
+    m.session.program.ask(module, parts.WHOLE)
     given = [node.value for node in ast.walk(module.source.tree) if _is_ignore_index(node)]
     written = [value.value for value in given if isinstance(value, ast.Constant)]
     named = [m.session.program.bind(m, module, value.id) for value in given if isinstance(value, ast.Name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +25,14 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
-from gradlint.program import registries
+from gradlint.program import parts, registries
 from gradlint.program.imports import BESIDE, imports, neighbours, on_disk, resolve
 from gradlint.program.settings import settings
+from gradlint.source import document, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Mapping as Mapping_
 
     from gradlint.interpret.machine import Machine
 
@@ -130,6 +133,42 @@ class Program:
         self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
         self.starred: dict[str, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
+        self.asked: set[parts.Part] = set()  # what is being worked out rests on these
+        self.resting: dict[parts.Part, set[parts.Part]] = {}  # what the values of names, once bound, rest on
+
+    def rests_on(self, asked: Iterable[parts.Part]) -> frozenset[parts.Part]:
+        """These parts of files, and those that they rest on themselves."""
+        found = set(asked)
+        pending = list(found)
+        while pending:
+            new = self.resting.get(pending.pop(), set()) - found
+            found |= new
+            pending += new
+        return frozenset(found)
+
+    def ask(self, frame: Frame, word: str) -> None:
+        """Notes that what is being worked out rests on a part of the file of `frame`."""
+        self.asked.add((frame.code.path, word))
+
+    def text(self, frame: Frame) -> str:
+        """The text of the file of `frame`."""
+        self.ask(frame, parts.WHOLE)
+        return frame.code.text
+
+    def mentions(self, frame: Frame, word: str) -> bool:
+        """Whether the file of `frame` speaks of something."""
+        self.ask(frame, parts.mentions([word]))
+        return word in frame.code.text
+
+    @contextlib.contextmanager
+    def _working_out(self, frame: Frame, name: str) -> Iterator[None]:
+        """What is asked meanwhile is what the value of a name rests on."""
+        before = self.asked
+        self.asked = self.resting.setdefault((frame.code.path, name), set())
+        try:
+            yield
+        finally:
+            self.asked = before
 
     def source(self, path: Path) -> Source | None:
         """The file at `path`, parsed; None where it cannot be."""
@@ -144,6 +183,7 @@ class Program:
 
     def frame(self, path: Path) -> Frame | None:
         """The scope of the module at `path`; its names are bound as they are looked up."""
+        self.asked.add((str(path), parts.PARSES))
         if path not in self.frames:
             source = self.source(path)
             if source is None:
@@ -177,21 +217,29 @@ class Program:
         """The value of a module's name, executing the statements that bind it; None where nothing does."""
         found = self._bind_own(m, frame, name)
         if found is None and not name.startswith("_"):
-            owners = (scope for scope in self._starred(frame) if scope.source and name in scope.source.bindings)
+            self.ask(frame, parts.STARS)
+            owners = self._starred(frame)
             found = next((value for scope in owners if (value := self._bind_own(m, scope, name)) is not None), None)
         return found
 
     def _bind_own(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
         source = frame.source
+        self.ask(frame, name)
         if name in frame.locals:
             m.oracle.asked += (frame, name) in self.decided
             return frame.locals[name]
-        if source is None:
+        if source is None or name not in source.bindings:
             return None
-        for statement in source.bindings.get(name, ()):
+        with self._working_out(frame, name):
+            return self._run_bindings(m, frame, source, name)
+
+    def _run_bindings(self, m: Machine, frame: Frame, source: Source, name: str) -> Abstract | None:
+        for statement in source.bindings[name]:
             if id(statement) in source.pending:
                 continue
             source.pending.add(id(statement))
+            for other in _names(statement):
+                self.resting.setdefault((frame.code.path, other), set()).add((frame.code.path, name))
             asked = m.oracle.asked
             imports = isinstance(statement, ir.Import | ir.ImportFrom)
             self.importing += imports
@@ -212,6 +260,8 @@ class Program:
 
     def _starred(self, frame: Frame) -> tuple[Frame, ...]:
         """The modules whose names `from … import *` brings into one, directly or through another, in their order."""
+        for known in self.starred.get(frame.code.path, ()):
+            self.ask(known, parts.STARS)
         if frame.code.path not in self.starred:
             found = {Path(frame.code.path): frame}
             pending = [(frame, star) for star in reversed(frame.source.stars)] if frame.source is not None else []
@@ -221,6 +271,7 @@ class Program:
                 scope = self.frame(target) if target is not None and target not in found else None
                 if scope is not None and scope.source is not None and target is not None:
                     found[target] = scope
+                    self.ask(scope, parts.STARS)
                     pending += [(scope, inner) for inner in reversed(scope.source.stars)]
             self.starred[frame.code.path] = tuple(found.values())[1:]
         return self.starred[frame.code.path]
@@ -228,20 +279,22 @@ class Program:
     def _fill(self, m: Machine, frame: Frame, name: str) -> None:
         """Runs what registers something in the container `name` of a module, there and in the files that import it."""
         assert frame.source is not None
-        for scope, statement in self._registering(frame, frame.source, name):
-            source = scope.source
-            if source is None or id(statement) in source.pending:
-                continue
-            source.pending.add(id(statement))
-            try:
-                m.execute([statement], scope)
-            finally:
-                source.pending.discard(id(statement))
+        with self._working_out(frame, name):
+            for scope, statement in self._registering(frame, frame.source, name):
+                source = scope.source
+                if source is None or id(statement) in source.pending:
+                    continue
+                source.pending.add(id(statement))
+                try:
+                    m.execute([statement], scope)
+                finally:
+                    source.pending.discard(id(statement))
         _leave_open(frame.locals[name])
 
     def _registering(self, frame: Frame, source: Source, name: str) -> list[tuple[Frame, ir.Node]]:
         key = (source.path, name)
         if key not in self.registering:
+            self.ask(frame, parts.fills(name))
             names = registries.reaching(source.tree, name)
             found = [(frame, statement) for statement in source.at(registries.filling(source.tree, names))]
             held = frame.locals[name]
@@ -259,7 +312,9 @@ class Program:
         candidates = dict.fromkeys([*beside, *self.analysed[:MOST_FILES]])
         self.edges.setdefault(source.path, {}).update({(str(path), BESIDE): path for path in candidates})
         for path in candidates:
+            self.asked.add((str(path), parts.mentions(names)))
             if path != source.path and self._mentions(path, names):
+                self.asked.add((str(path), parts.WHOLE))
                 other = self.source(path)
                 if other is not None and self._imports(other, source.path):
                     yield other
@@ -322,6 +377,7 @@ class Program:
             self._run_settings(m, frame, scope)
 
     def _run_settings(self, m: Machine, importer: Frame, scope: Frame) -> None:
+        self.ask(scope, parts.SETTINGS)
         if importer.is_script and scope.source is not None and (found := settings(scope.source.tree)):
             m.execute(scope.source.at(found), scope)
 
@@ -339,7 +395,10 @@ class Program:
         path = self.resolve(Path(frame.code.path), module, level)
         scope = self.frame(path) if path is not None else None
         if scope is not None and scope.source is not None:
-            offered = [each.source.bindings for each in (scope, *self._starred(scope)) if each.source is not None]
+            offering = [scope, *self._starred(scope)]
+            for each in offering:
+                self.ask(each, parts.WHOLE)
+            offered = [each.source.bindings for each in offering if each.source is not None]
             for name in dict.fromkeys(name for names in offered for name in names):
                 if not name.startswith("_"):
                     found = self.bind(m, scope, name)
@@ -347,3 +406,11 @@ class Program:
                         frame.locals[name] = found
         elif module.startswith("torch"):
             m.session.stars.append(module)
+
+
+def edited(path: Path, before: Mapping_[str, parts.Text]) -> parts.Edited:
+    """What is left of the parts of a file on disk."""
+    content = document.decode(str(path), document.read(path))
+    parsed = parse.parse(str(path), content) if isinstance(content, str) else content
+    read = (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
+    return parts.Edited.of(before, Program(lambda _: read).source(path))
