@@ -18,7 +18,8 @@ from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import Entry, entries, in_order, was_run
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
-from gradlint.program.parts import NOTHING, Part, text_of
+from gradlint.program.parts import NOTHING, Part
+from gradlint.program.texts import text_of
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault

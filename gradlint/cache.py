@@ -1,8 +1,8 @@
-"""Results of earlier runs, by content: of a file, of all that it reached, the rules chosen, and of gradlint itself.
+"""Results of earlier runs, by content: of what each of them came to, of the rules chosen, and of gradlint itself.
 
 One file of JSON for each choice of rules and of files. It is written aside and moved into place, so that runs at the
-same time do not meet; what cannot be read is taken for empty. A record counts only if its file, and every file that its
-imports lead to, is what it was, and every import still leads there.
+same time do not meet; what cannot be read is taken for empty. A result counts as long as every part of a file that it
+rests on has the text that it had, wherever in its file that is by now, and every import there still leads where it did.
 """
 
 from __future__ import annotations

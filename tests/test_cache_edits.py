@@ -8,8 +8,12 @@ import shutil
 
 import pytest
 
-from gradlint import checker, config
+from gradlint import analyzer, checker, config
+from gradlint.interpret.session import Session
+from gradlint.program.entries import Entry
+from gradlint.program.modules import Program
 from gradlint.source.files import discover
+from gradlint.tape import Tape
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 FOLDERS = sorted(
@@ -70,3 +74,57 @@ def test_what_is_kept_of_an_edited_program_is_what_a_new_run_says(source: pathli
         except SyntaxError:
             file.write_text(text, encoding="utf-8")
             assert told(folder, cache) == told(folder, None)
+
+
+TRAIN = """\
+import torch
+from losses import mean_of
+
+def train(model, optimizer, batches):
+    for x in batches:
+        optimizer.zero_grad()
+        mean_of(model(x)).backward()
+        optimizer.step()
+"""
+LOSSES = """\
+def shown(loss):
+    print(loss)
+
+def mean_of(y):
+    return y.mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "runs"),
+    [
+        ("print(loss)", "print(loss)\n    print()", 0),
+        ("def shown", "# what follows is for people\ndef shown", 0),
+        ("y.mean()", "y.sum()", 1),
+        ("def mean_of", "def mean", 1),
+        ("y.mean()", "y.mean(", 1),
+    ],
+)
+def test_an_edit_costs_the_entries_that_come_to_what_was_edited(
+    old: str, new: str, runs: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cache = tmp_path / "program", tmp_path / "kept"
+    run: list[Entry] = []
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "losses.py").write_text(LOSSES)
+    told(folder, cache)
+    run_entry = analyzer.run_entry
+
+    def counted(program: Program, path: pathlib.Path, entry: Entry, session: Session) -> list[Tape]:
+        run.append(entry)
+        return run_entry(program, path, entry, session)
+
+    monkeypatch.setattr(analyzer, "run_entry", counted)
+    (folder / "losses.py").write_text(LOSSES.replace(old, new))
+    kept = told(folder, cache)
+    assert len(run) == runs
+    assert kept == told(folder, None)
+    run.clear()
+    told(folder, cache)
+    assert run == []

@@ -142,7 +142,12 @@ def test_only_the_rules_that_are_selected_are_imported(tmp_path: pathlib.Path) -
 
 def test_nothing_that_checks_is_imported_where_nothing_has_changed(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    watched = ("gradlint_rules.GL702_unstable_log", "gradlint.library.modules")
+    watched = (
+        "gradlint_rules.GL702_unstable_log",
+        "gradlint.library.modules",
+        "gradlint.analyzer",
+        "gradlint.ir.lower",
+    )
     assert loaded(watched, "check", "train.py", cwd=tmp_path) == set(watched)
     assert loaded(watched, "check", "train.py", cwd=tmp_path) == set()
 

@@ -32,7 +32,7 @@ from gradlint.interpret.values import (
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
-from gradlint.ir.lower import arities, body
+from gradlint.ir.lower import body
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -69,16 +69,15 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     result = signal.value if signal is not None else NONE
     if isinstance(result, Tensor | Sequence) and getattr(result, "kind", "") != "tuple":
         is_one = isinstance(result, Tensor) and result.node.op != "torch.stack"
-        others = _of_other_classes(function) if is_one else frozenset[int]()
+        others = _of_other_classes(m, function) if is_one else frozenset[int]()
         if lengths := function.node.arities | others:
             m.state["instead of a tuple"] = (result, lengths)
     return result
 
 
-def _of_other_classes(function: Function) -> frozenset[int]:
+def _of_other_classes(m: Machine, function: Function) -> frozenset[int]:
     """The lengths of the tuples that methods of this name return in the file: who takes one apart has another model."""
-    source = function.scope.module.source
-    return arities(source.tree).get(function.name, frozenset()) if function.owner and source else frozenset()
+    return m.session.program.arities(function.scope.module, function.name) if function.owner else frozenset()
 
 
 def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abstract]:

@@ -25,7 +25,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
-from gradlint.program import parts, registries
+from gradlint.program import parts, registries, texts
 from gradlint.program.imports import BESIDE, imports, neighbours, on_disk, resolve
 from gradlint.program.settings import settings
 from gradlint.source import document, parse
@@ -159,6 +159,11 @@ class Program:
         """Whether the file of `frame` speaks of something."""
         self.ask(frame, parts.mentions([word]))
         return word in frame.code.text
+
+    def arities(self, frame: Frame, name: str) -> frozenset[int]:
+        """The lengths of the tuples that methods of this name in the file of `frame` write down to return."""
+        self.ask(frame, parts.returns(name))
+        return lower.arities(frame.source.tree).get(name, frozenset()) if frame.source is not None else frozenset()
 
     @contextlib.contextmanager
     def _working_out(self, frame: Frame, name: str) -> Iterator[None]:
@@ -413,4 +418,4 @@ def edited(path: Path, before: Mapping_[str, parts.Text]) -> parts.Edited:
     content = document.decode(str(path), document.read(path))
     parsed = parse.parse(str(path), content) if isinstance(content, str) else content
     read = (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
-    return parts.Edited.of(before, Program(lambda _: read).source(path))
+    return texts.edited(before, Program(lambda _: read).source(path))
