@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from gradlint import analyzer, checker, config
-from gradlint.interpret.session import Session
+from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
 from gradlint.source.files import discover
@@ -114,7 +114,6 @@ def test_an_edit_costs_the_entries_that_come_to_what_was_edited(
     (folder / "train.py").write_text(TRAIN)
     (folder / "losses.py").write_text(LOSSES)
     told(folder, cache)
-    run_entry = analyzer.run_entry
 
     def counted(program: Program, path: pathlib.Path, entry: Entry, session: Session) -> list[Tape]:
         run.append(entry)
