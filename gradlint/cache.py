@@ -7,12 +7,13 @@ rests on has the text that it had, wherever in its file that is by now, and ever
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from gradlint.source.screen import Gist
 
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
+MOST_BYTES = 200 << 20  # of all of them
 _MARK, _IGNORE = ".gitignore", "# made by gradlint\n*\n"
 Imports = dict[tuple[str, int], Path | None]
 
@@ -242,19 +244,21 @@ class _Kept:
         return self.records
 
 
-def _rest(records: Mapping[Path, Record], table: list[list[str]], written: Mapping[str, list[Any]]) -> None:
+def _rest(records: Mapping[Path, Record], texts: list[Any], written: Mapping[str, list[Any]]) -> None:
     """Adds to records what was written of the parts of files that their results rest on."""
-    places = [(path, word) for path, word in table]
-    for path, (texts, results) in written.items():
-        record = records[Path(path)]
-        record.parts = {
-            word: Text(digest, tuple((first, last) for first, last in lines)) for word, digest, lines in texts
+    places: list[Part] = []
+    for path, parts in texts:
+        places += [(path, word) for word, *_ in parts]
+        records[Path(path)].parts = {
+            word: Text(digest, tuple((first, last) for first, last in (lines[0] if lines else ())))
+            for word, digest, *lines in parts
         }
-        if record.results is not None:
-            record.results = {
-                entry: replace(result, rests_on=tuple(places[each] for each in rests_on))
-                for (entry, result), rests_on in zip(record.results.items(), results, strict=True)
-            }
+    for path, results in written.items():
+        record = records[Path(path)]
+        record.results = {
+            entry: replace(result, rests_on=tuple(places[each] for each in rests_on))
+            for (entry, result), rests_on in zip((record.results or {}).items(), results, strict=True)
+        }
 
 
 def _holding(kept: _Kept, contents: Mapping[Path, str]) -> dict[Path, Record]:
@@ -355,11 +359,16 @@ def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tupl
     folder.mkdir(exist_ok=True)
     if not (folder / _MARK).exists():
         (folder / _MARK).write_text(_IGNORE, encoding="utf-8")
-    kept = {path: each if _can_be_written(each) else replace(each, results=None) for path, each in records.items()}
+    parts = [(str(path), word) for path, record in records.items() for word in record.parts]
+    numbers = {part: number for number, part in enumerate(parts)}
+    kept = {
+        path: record if _can_be_written(record, numbers) else replace(record, results=None)
+        for path, record in records.items()
+    }
     written = [
         {str(path): _written(record) for path, record in kept.items()},
         {str(path): _written_gist(*each) for path, each in gists.items()},
-        _written_resting(kept),
+        _written_resting(kept, numbers),
     ]
     import tempfile
 
@@ -371,32 +380,46 @@ def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tupl
     except BaseException:
         os.unlink(name)
         raise
-    for old in sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime)[:-MOST_FILES]:
-        old.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):  # another run does the same
+        _bound(folder)
 
 
-def _can_be_written(record: Record) -> bool:
+def _bound(folder: Path) -> None:
+    """Removes what was written longest ago of a cache that has grown too large."""
+    size = 0
+    newest = sorted(((each, each.stat()) for each in folder.glob("*.json")), key=lambda each: -each[1].st_mtime_ns)
+    for number, (file, state) in enumerate(newest):
+        size += state.st_size
+        if number >= MOST_FILES or (number and size > MOST_BYTES):
+            file.unlink(missing_ok=True)
+
+
+def _can_be_written(record: Record, parts: Container[Part]) -> bool:
     """A finding with a fix of its own (a plugin's) is found anew each time, and so is what a process died of."""
-    results = (record.results or {}).values()
-    is_whole = record.results is None or (not record.is_edited and record.results.keys() == set(record.entries))
-    return is_whole and not any(finding.fix for result in results for finding in result.findings)
+    if record.results is None:
+        return True
+    is_whole = not record.is_edited and record.results.keys() == set(record.entries)
+    results = record.results.values()
+    has_fix = any(finding.fix for result in results for finding in result.findings)
+    return is_whole and not has_fix and all(part in parts for result in results for part in result.rests_on)
 
 
-def _written_resting(records: Mapping[Path, Record]) -> str:
-    """What the results rest on, which most runs need not read: each part once, and by its number after that."""
-    numbers: dict[Part, int] = {}
-    written = {
-        str(path): [
-            [[word, text.digest, text.lines] for word, text in record.parts.items()],
-            [
-                [numbers.setdefault(part, len(numbers)) for part in result.rests_on]
-                for entry in record.entries
-                if (result := record.result(entry)) is not None
-            ],
-        ]
+def _written_resting(records: Mapping[Path, Record], numbers: Mapping[Part, int]) -> str:
+    """What the results rest on, which most runs need not read: the texts of parts, and their numbers for each result."""
+    texts = [
+        [str(path), [[word, *_written_text(text)] for word, text in record.parts.items()]]
         for path, record in records.items()
+    ]
+    results = {
+        str(path): [[numbers[part] for part in record.results[entry].rests_on] for entry in record.entries]
+        for path, record in records.items()
+        if record.results is not None
     }
-    return json.dumps([list(numbers), written], separators=(",", ":"))
+    return json.dumps([texts, results], separators=(",", ":"))
+
+
+def _written_text(text: Text) -> list[Any]:
+    return [text.digest, text.lines] if text.lines else [text.digest]
 
 
 def _written(record: Record) -> list[Any]:

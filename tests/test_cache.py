@@ -8,7 +8,8 @@ import sys
 import pytest
 from commandline import Ran, Run
 
-from gradlint import parallel
+import gradlint
+from gradlint import cache, parallel
 
 TRAIN = """\
 import torch
@@ -103,6 +104,20 @@ def test_the_cache_is_hidden_from_git_and_can_be_cleaned(folder: pathlib.Path, r
     assert (folder / ".gradlint_cache" / ".gitignore").read_text().endswith("*\n")
     assert run("clean").code == 0
     assert not (folder / ".gradlint_cache").exists()
+
+
+@pytest.mark.parametrize(("bound", "value", "left"), [("MOST_FILES", 2, 2), ("MOST_BYTES", 1, 1)])
+def test_a_cache_that_has_grown_too_large_loses_what_is_oldest(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, left: int
+) -> None:
+    monkeypatch.setattr(cache, bound, value)
+    kept: list[pathlib.Path] = []
+    for number, files in enumerate([["train.py"], ["helper.py"], ["train.py", "helper.py"]]):
+        gradlint.check(files, cache=folder / "kept")
+        (newest,) = set((folder / "kept").glob("*.json")) - set(kept)
+        os.utime(newest, (number, number))
+        kept.append(newest)
+    assert [file for file in kept if file.exists()] == kept[-left:]
 
 
 def test_what_gradlint_did_not_make_is_not_cleaned(folder: pathlib.Path, run: Run) -> None:
