@@ -405,7 +405,7 @@ def _can_be_written(record: Record, parts: Container[Part]) -> bool:
 
 
 def _written_resting(records: Mapping[Path, Record], numbers: Mapping[Part, int]) -> str:
-    """What the results rest on, which most runs need not read: the texts of parts, and their numbers for each result."""
+    """What results rest on, which most runs need not read: the texts of parts, and their numbers for each result."""
     texts = [
         [str(path), [[word, *_written_text(text)] for word, text in record.parts.items()]]
         for path, record in records.items()
