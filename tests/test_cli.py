@@ -9,7 +9,7 @@ import sys
 import pytest
 from commandline import Run
 
-from gradlint import __version__
+from gradlint import __version__, analyzer
 
 BROKEN = "def f(:\n"
 
@@ -256,3 +256,17 @@ def test_a_finding_in_an_imported_file_obeys_the_comments_there(folder: pathlib.
     (folder / "train.py").write_text(NO_ROUTE)
     (folder / "losses.py").write_text(CUTS.replace("mean()", "mean()  # gradlint: ignore[GL102] frozen on purpose"))
     assert run("check").code == 0
+
+
+@pytest.mark.parametrize("option", ["--no-cache", "--fix"])
+def test_what_a_bug_of_gradlint_hides_is_told(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, run: Run, option: str
+) -> None:
+    (folder / "train.py").write_text("import torch\n\ntorch.zeros(3).sum().backward()\n")
+    assert run("check", option, "train.py").code == 1
+    monkeypatch.setattr(analyzer, "run_entry", lambda *given: 1 / 0)
+    (folder / "train.py").write_text("import torch\n\ntorch.ones(3).sum().backward()\n")
+    ran = run("check", option, "train.py")
+    assert ran.code == 0
+    assert "a bug in gradlint kept it from analysing 1 place" in ran.err
+    assert "gap[internal]" in run("check", "--no-cache", "--gaps", "train.py").err
