@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -199,7 +198,7 @@ class Assembler:
         maker = self._makers.get(note.kind)
         for event in maker(note) if maker else ():
             event.at = at(note.place) if event.at is NOWHERE else event.at
-            event.stack, event.iteration = stack(note.place), event.iteration or self.rounds.now()
+            event.stack, event.iteration = stack(note.place), self.rounds.now()
             event.text = event.text or (
                 source.text(note.place[0].code, note.place[0].instruction) if note.place else ""
             )
@@ -528,18 +527,9 @@ class Assembler:
         total, kept, now = note.facts.get("total"), self.value(note.facts["op"]), self.rounds.now()
         if total is not None and (self.value(total).iteration == now or total.serial > self._trained_at):
             return  # a sum within one round, or within what one backward comes after
-        outlived = now if total is None else _outlived(self.value(total), now)
-        if total is not None and ("unseen" in kept.flags or _is_older(kept, outlived)):
+        if total is not None and ("unseen" in kept.flags or _is_older(kept, now)):
             return  # the term was there before the loop, or nobody saw when it was made
-        event = tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
-        event.iteration = outlived
-        yield event
-
-
-def _outlived(total: tape.Value, now: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """The rounds of the loops as far as the one of which a total outlives the rounds: it is of an earlier one."""
-    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(total.iteration, now, strict=False)))
-    return now[: same + 1]
+        yield tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
 
 
 def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:
