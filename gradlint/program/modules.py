@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _OF_ITSELF = frozenset(["__name__", "__file__"])  # bound in every module from the beginning
 _KEPT = (Function, Class, Lib, Package, Const, Builtin)
 MOST_FILES = 400  # files that are analysed and looked through for it
+MOST_FILLING = 64  # statements that are run for what they register in one container; it is left open to the others
 
 
 @dataclass(eq=False, slots=True)
@@ -84,6 +85,13 @@ def _leave_open(registry: Abstract) -> None:
     """Takes an object's empty dicts for filled from files that are not in view: by an import whose name is computed."""
     for held in registry.attrs.values() if isinstance(registry, Instance) else ():
         if isinstance(held, Mapping) and not held.items:
+            held.open = True
+
+
+def _leave_unfinished(registry: Abstract) -> None:
+    """Has the containers of a registry that was filled in part hold more than what was put into them."""
+    for held in registry.attrs.values() if isinstance(registry, Instance) else (registry,):
+        if isinstance(held, Mapping | Sequence):
             held.open = True
 
 
@@ -285,7 +293,8 @@ class Program:
         """Runs what registers something in the container `name` of a module, there and in the files that import it."""
         assert frame.source is not None
         with self._working_out(frame, name):
-            for scope, statement in self._registering(frame, frame.source, name):
+            filling = self._registering(frame, frame.source, name)
+            for scope, statement in filling[:MOST_FILLING]:
                 source = scope.source
                 if source is None or id(statement) in source.pending:
                     continue
@@ -295,6 +304,8 @@ class Program:
                 finally:
                     source.pending.discard(id(statement))
         _leave_open(frame.locals[name])
+        if len(filling) > MOST_FILLING:
+            _leave_unfinished(frame.locals[name])
 
     def _registering(self, frame: Frame, source: Source, name: str) -> list[tuple[Frame, ir.Node]]:
         key = (source.path, name)
@@ -305,7 +316,7 @@ class Program:
             held = frame.locals[name]
             is_open = isinstance(held, Instance | Class) or not getattr(held, "items", True)
             for beside in self._importers(source, names) if is_open else ():
-                scope = self.frame(beside.path)
+                scope = self.frame(beside.path) if len(found) <= MOST_FILLING else None
                 if scope is not None:
                     found += [(scope, statement) for statement in beside.at(registries.filling(beside.tree, names))]
             self.registering[key] = found
