@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.gaps import Gap, GiveUp
-from gradlint.interpret.machine import CALL, MAX_DEPTH, MAX_RECURSION, Frame, Raised, handles
+from gradlint.interpret.machine import CALL, MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Frame, Raised, handles
 from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, is_a, tell
 from gradlint.interpret.values import (
     NONE,
@@ -50,7 +50,7 @@ def call_function(m: Machine, function: Function, call: Call) -> Abstract:
 
 def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node], call: Call) -> Abstract:
     """The body of a function, within the bounds on depth and recursion."""
-    if m.running.count(function.node) >= MAX_RECURSION:
+    if _recurses(m, frame):
         m.gap("recursion", call.frame.span(call.node), function.name)
         return m.unknown(f"{function.name}()")
     if len(m.running) >= MAX_DEPTH:
@@ -73,6 +73,26 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
         if lengths := function.node.arities | others:
             m.state["instead of a tuple"] = (result, lengths)
     return result
+
+
+def _recurses(m: Machine, frame: Frame) -> bool:
+    """Whether a function that is called runs already, as often as that shows anything."""
+    active = m.running.count(frame.function.node)
+    return active >= MAX_RECURSION or (active >= MAX_UNKNOWN and _goes_astray(m, frame))
+
+
+def _goes_astray(m: Machine, frame: Frame) -> bool:
+    """Whether a function that runs calls itself for nothing but parts of what is unknown: each level is like the last.
+
+    Where each has two items, four levels are fifteen calls that show what three do.
+    """
+    outer = next(other for other in reversed(m.frames) if other.function and other.function.node is frame.function.node)
+    fresh = [value for name, value in frame.locals.items() if value is not outer.locals.get(name)]
+    return bool(fresh) and not any(map(_says_something, fresh))
+
+
+def _says_something(value: Abstract) -> bool:
+    return not isinstance(value, Unknown) and not (isinstance(value, Tensor) and not value.node.requires_grad)
 
 
 def _of_other_classes(m: Machine, function: Function) -> frozenset[int]:

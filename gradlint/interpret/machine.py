@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
+MAX_UNKNOWN = 2  # the same, where it is given nothing new but what is unknown
 ITEMS = 2  # of something without a known end, where a list of it is made within another
 MAX_STEPS = 40_000  # statements and expressions on one path
+MAX_SILENT = 8_000  # of them, in a script that does not speak of training, while it has come to none
+
+TRAINING = (
+    tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
+)  # fmt: skip
 
 Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
 
@@ -195,6 +201,7 @@ class Machine:
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
+        self.most = MAX_STEPS if session.speaks_of_training else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
         self.leaves: dict[Symbol, tape.Value] = {}
@@ -214,20 +221,20 @@ class Machine:
 
     def evaluate(self, node: ir.Node, frame: Frame) -> Abstract:
         self.steps += 1
-        if self.steps > MAX_STEPS:
+        if self.steps > self.most:
             raise GiveUp(Gap("steps", frame.span(node), self.tape.entry))
         return EVALUATE[type(node)](self, node, frame)
 
     def spend(self, at: Span) -> None:
         """Counts a step of the library's model that no expression of the program stands for."""
         self.steps += 1
-        if self.steps > MAX_STEPS:
+        if self.steps > self.most:
             raise GiveUp(Gap("steps", at, self.tape.entry))
 
     def execute(self, statements: list[ir.Node], frame: Frame) -> Signal | None:
         for statement in statements:
             self.steps += 1
-            if self.steps > MAX_STEPS:
+            if self.steps > self.most:
                 raise GiveUp(Gap("steps", frame.span(statement), self.tape.entry))
             signal: Signal | None = EXECUTE[type(statement)](self, statement, frame)
             if signal is not None:
@@ -316,6 +323,8 @@ class Machine:
         """Writes an event on the tape, at this place in the loops and calls."""
         event.stack, event.iteration = self.where, self.rounds
         self.tape.write(event)
+        if isinstance(event, TRAINING):
+            self.most = MAX_STEPS
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
             self.session.trained(self, event)

@@ -1,13 +1,14 @@
 """Which paths are run: every entry from its start again and again, each time with other answers at its branches.
 
 A *plan* says which way each branch site goes; a site not in it goes its default way. The first path takes the defaults;
-then each site is turned round on its own, those first whose source speaks of training; then, over the sites that were
-seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET` bounds
-the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows that.
-After `QUIET` paths in a row that showed nothing new, or `ENOUGH` steps on all of them, only sites that speak of
-training are still turned, and nothing is combined any more. New is an event, a loss that has no gradient, what a loss
-hangs on, and, but for combinations, which bring most of those by themselves, an event behind another: edge coverage, as
-fuzzers use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
+then each site is turned round on its own, those first whose source speaks of what rules report; then, over the sites
+that were seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET`
+bounds the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows
+that. Each rank of sites, and the combinations, have steps of their own (`ENOUGH`): many branches of one rank leave
+those of the next their share. After `QUIET` paths in a row that showed nothing new only sites that speak of training
+are still turned, and nothing is combined any more. New is an event, a loss that has no gradient, what a loss hangs on,
+and, but for combinations, which bring most of those by themselves, an event behind another: edge coverage, as fuzzers
+use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
 """
 
 from __future__ import annotations
@@ -25,11 +26,16 @@ from gradlint.interpret.values import Symbol, Test
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
 QUIET = 10  # paths without anything new
-ENOUGH = 20_000  # steps of one entry, until when what does not speak of training is run: a quarter of a second
-_OF_TRAINING = re.compile(
-    r"grad|loss|[Oo]ptim|backward|step|detach|\.eval|train|freeze|\.data\b|item\(|numpy|tolist|scale|update|half|autocast"
-    r"|torch\.\w*(?:tensor|zeros|ones|full|empty)|clip|reduce|gather|where|sqrt|log\(|checkpoint|\b(?:return|continue|break)\b"
+_RANKS = (  # what the source of a branch speaks of, from what rules report to what ends its block
+    r"backward|zero_grad|\.step\(|no_grad|inference_mode|requires_grad|set_grad|detach|\.data\b|\.item\(|scaler|autocast"
+    r"|unscale|clip_|(?:torch|th)\.(?:tensor|zeros|ones|full|empty|where)|new_zeros|accum|create_graph|retain_graph|no_sync",
+    r"grad|loss|[Oo]ptim|\.(?:eval|train)\(|freeze|numpy|tolist|half|clip|where|sqrt|log\(|checkpoint|mask|sched|amp\b",
+    r"step|train|scale|update|reduce|gather|\b(?:return|continue|break)\b",
 )
+_RANKED = tuple(map(re.compile, _RANKS))
+LEAST = len(_RANKS)  # the rank of all other branches
+TOGETHER = LEAST + 1  # that of combinations
+ENOUGH = (6_000, 3_000, 1_500, 1_500, 3_000)  # steps on the branches of each rank, and on combinations
 
 Site = object  # the IR node of a branch
 Choice = tuple[Site, int | None]  # a site in all its rounds, or in its n-th visit
@@ -41,7 +47,7 @@ class Visited:
     """What the runs so far have shown of one branch site."""
 
     default: bool
-    of_training: bool = True  # its source says something that a rule may ask for
+    rank: int = 0  # how much its source says that a rule may ask for: 0 is most
     sides: set[bool] = field(default_factory=set)
     left: dict[bool, set[object]] = field(default_factory=lambda: {True: set(), False: set()})
     visits: int = 0
@@ -211,7 +217,7 @@ class Oracle:
         if known is not None:
             return known, False
         if site not in self.visited:
-            self.visited[site] = Visited(default, not self.prepares and of_training(source()))
+            self.visited[site] = Visited(default, rank(source(), prepares=self.prepares))
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
@@ -230,9 +236,11 @@ class Oracle:
             seen.left[side].add(tuple(journal))
 
 
-def of_training(source: str) -> bool:
-    """Whether what hangs on a branch is worth taking first, and still after paths that showed nothing new."""
-    return _OF_TRAINING.search(source) is not None
+def rank(source: str, *, prepares: bool = False) -> int:
+    """How soon what hangs on a branch is worth taking: 0, where it speaks of what rules ask for, is first."""
+    if prepares:
+        return 1 if _RANKED[1].search(source) else LEAST
+    return next((rank for rank, words in enumerate(_RANKED) if words.search(source)), len(_RANKED))
 
 
 class Restart(Exception):
@@ -253,17 +261,18 @@ def explore(
     followed: set[object] = set()
     quiet, lost = 0, True
     for _ in range(BUDGET):
-        found = pending.next(quiet=quiet >= QUIET or spent() > ENOUGH)
+        found = pending.next(quiet=quiet >= QUIET)
         if found is None:
             break
-        plan, combines = found
-        oracle = Oracle(plan, visited)
+        plan, rank = found
+        oracle, before = Oracle(plan, visited), spent()
         made = run(oracle)
+        pending.spent[rank] += spent() - before if plan else 0
         yield made
         known = len(shown), len(followed)
         shown.update(_shown(made))
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
-        is_new = len(shown) > known[0] or (len(followed) > known[1] and not combines)
+        is_new = len(shown) > known[0] or (len(followed) > known[1] and rank != TOGETHER)
         quiet = 0 if is_new else quiet + 1
         lost = lost and is_lost(made)
         open_ = [site for site, _ in oracle.taken if len(visited[site].sides) < 2]
@@ -271,7 +280,7 @@ def explore(
             turned = _turned(oracle, site)
             visited[site].turned = visited[site].turned or turned
             pending.add(turned, turns=site, saves=lost and site is open_[-1])
-    if pending.next(quiet=quiet >= QUIET) is not None:
+    if pending.cut_short or pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
 
 
@@ -296,7 +305,9 @@ class _Pending:
 
     def __init__(self, visited: dict[Site, Visited]) -> None:
         self.visited = visited
-        self._queue: list[tuple[bool, bool, int, Plan, Site | None]] = []
+        self.spent = [0] * (TOGETHER + 1)  # steps, on the plans of each rank
+        self.cut_short = False  # whether plans were dropped because their rank had spent enough
+        self._queue: list[tuple[int, int, Plan, Site | None]] = []
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._combined: set[frozenset[Site]] = set()
@@ -306,23 +317,26 @@ class _Pending:
 
         One that `saves` an entry all of whose paths exceptions have ended so far comes first.
         """
-        of_training = turns is None or self.visited[turns].of_training
-        combines = turns is None and bool(plan)
+        rank = 0 if saves or not plan else TOGETHER if turns is None else self.visited[turns].rank
         number = next(self._number)
-        heapq.heappush(self._queue, (combines, not (of_training or saves), -number if saves else number, plan, turns))
+        heapq.heappush(self._queue, (rank, -number if saves else number, plan, turns))
 
-    def next(self, *, quiet: bool) -> tuple[Plan, bool] | None:
-        """The plan to run next, and whether it combines others; None where nothing is left that is worth it."""
+    def next(self, *, quiet: bool) -> tuple[Plan, int] | None:
+        """The plan to run next, and its rank; None where nothing is left that is worth it."""
         while True:
             if not self._queue and not quiet:
                 self._combine()
-            if not self._queue or (quiet and True in self._queue[0][:2]):
+            if not self._queue or (quiet and self._queue[0][0] >= LEAST):
                 return None
-            combines, *_, plan, turns = heapq.heappop(self._queue)
+            rank, _, plan, turns = heapq.heappop(self._queue)
             taken = turns is not None and len(self.visited[turns].sides) == 2
-            if not taken and plan not in self._tried:
-                self._tried.add(plan)
-                return plan, combines
+            if taken or plan in self._tried:
+                continue
+            if self.spent[rank] > ENOUGH[rank]:
+                self.cut_short = True
+                continue
+            self._tried.add(plan)
+            return plan, rank
 
     def _combine(self) -> None:
         """Combinations of the sites that matter, then single rounds."""

@@ -13,7 +13,7 @@ from gradlint.finding import Span
 from gradlint.interpret import attributes, calls, conditions, cycles, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
-from gradlint.interpret.machine import Frame, Loop, Machine, Raised, Stop
+from gradlint.interpret.machine import TRAINING, Frame, Loop, Machine, Raised, Stop
 from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
 from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, tell
@@ -36,17 +36,15 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.program import fields, parts
-from gradlint.program.entries import Entry
+from gradlint.program.entries import Entry, speaks_of_training
 from gradlint.program.modules import Program
 
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
+MOST_SILENT = 3_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 5_000  # of them, while no path has come to a part of a training step
-_TRAINING = (
-    tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
-)  # fmt: skip
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 
@@ -68,6 +66,7 @@ class Session:
         )  # what training loops run over: each has as many batches as the loop has rounds
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
+        self.speaks_of_training = True  # the entry does: a function, or the file of a script
         self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
@@ -340,7 +339,8 @@ def _repeats(loop: Loop) -> bool:
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
     """The tapes of one entry, one for each path that was run."""
-    known = program.bound()
+    known, source = program.bound(), program.source(path)
+    session.speaks_of_training = bool(entry.function) or source is None or speaks_of_training(source.code.text)
     while True:
         try:
             return list(_paths(program, path, entry, session))
@@ -368,11 +368,18 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     trains, lost = False, 0
     for made in paths.explore(run, lambda: session.steps, cut_short):
         yield made
-        trains = trains or any(isinstance(event, _TRAINING) for event in made.events)
+        trains = trains or any(isinstance(event, TRAINING) for event in made.events)
         lost = lost + 1 if paths.is_lost(made) else MOST_LOST
-        if session.steps > (MOST_STEPS if trains or lost < MOST_LOST else MOST_UNTRAINED):
+        if session.steps > _most(session, trains=trains, lost=lost):
             cut_short()
             return
+
+
+def _most(session: Session, *, trains: bool, lost: int) -> int:
+    """The steps that the paths of an entry may take together, by what those that were run have come to."""
+    if trains or (session.speaks_of_training and lost < MOST_LOST):
+        return MOST_STEPS
+    return MOST_UNTRAINED if session.speaks_of_training else MOST_SILENT
 
 
 def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:

@@ -32,6 +32,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
 _WORDS = re.compile("|".join(sorted(TRIGGERS | MAKERS | HOOKS | {"autograd"})))
+_LEARNS = re.compile(r"\.(?:train|fit|learn)\(")  # what trainers of libraries are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ class _Definition:
         """What those call it who run it; an `__init__` by its class."""
         *around, own = self.path
         return around[-1] if around and own == "__init__" else own
+
+
+def speaks_of_training(text: str) -> bool:
+    """Whether a part of a training step, or what has a library do it, is named anywhere in a file."""
+    return _WORDS.search(text) is not None or _LEARNS.search(text) is not None
 
 
 def is_script(tree: ast.Module) -> bool:
