@@ -8,8 +8,13 @@ one entry; a traced run is one tape.
 from __future__ import annotations
 
 import enum
+import functools
+import itertools
+import operator
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from typing import TypeVar, cast
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -461,6 +466,9 @@ class End(Event):
     raised: str = ""
 
 
+_Kind = TypeVar("_Kind", bound=Event)
+
+
 @dataclass(eq=False, slots=True)
 class Tape:
     """One path through one entry, or one traced run."""
@@ -470,17 +478,33 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    _sinks: list[Backward] = field(default_factory=list)  # of the first so many events
-    _optimizers: dict[int, Optimizer] = field(default_factory=dict)  # likewise
-    _searched: int = 0
+    _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
+    _optimizers: dict[int, Optimizer] = field(default_factory=dict)
+    _searched: int = 0  # how many of the events these are of
 
     def write(self, event: Event) -> None:
         event.order = len(self.events)
         self.events.append(event)
 
-    def backwards(self) -> Iterator[Backward]:
+    def of(self, kind: type[_Kind]) -> Sequence[_Kind]:
+        """The events of one kind, in order."""
         self._search()
-        return iter(self._sinks)
+        return cast("Sequence[_Kind]", self._kinds.get(kind, ()))
+
+    def facts(self, *names: str) -> Sequence[Fact]:
+        """The facts of these names, in order."""
+        return cast("Sequence[Fact]", self.among(*names))
+
+    def among(self, *kinds: type[Event] | str) -> Sequence[Event]:
+        """The events of these kinds, and the facts of these names, in order."""
+        self._search()
+        found = [events for kind in kinds if (events := self._kinds.get(kind))]
+        if len(found) > 1:
+            return sorted(itertools.chain.from_iterable(found), key=_order)
+        return found[0] if found else ()
+
+    def backwards(self) -> Iterator[Backward]:
+        return iter(self.of(Backward))
 
     def optimizers(self) -> list[Optimizer]:
         """Every optimizer that stepped or cleared, in order of first use."""
@@ -488,19 +512,23 @@ class Tape:
         return list(self._optimizers.values())
 
     def _search(self) -> None:
-        """Nearly every rule asks what is among the events, some of them for each event."""
-        for index in range(self._searched, len(self.events)):
-            event = self.events[index]
-            if isinstance(event, Backward):
-                self._sinks.append(event)
+        """Nearly every rule asks what is among the events, some of them for each event; most events are of no rule."""
+        for event in itertools.islice(self.events, self._searched, None) if self._searched < len(self.events) else ():
+            self._kinds[type(event)].append(event)
+            if isinstance(event, Fact):
+                self._kinds[event.what].append(event)
             elif isinstance(event, OptimizerStep | ZeroGrad) and event.optimizer:
                 self._optimizers.setdefault(id(event.optimizer), event.optimizer)
         self._searched = len(self.events)
 
 
-def ancestors(value: Value) -> Iterator[Value]:
-    """`value` and everything it was computed from, recorded or not; nearest first, each once."""
-    seen, pending = {id(value)}, [value]
+_order = operator.attrgetter("order")
+
+
+def ancestors(*values: Value) -> Iterator[Value]:
+    """Values and everything they were computed from, recorded or not; nearest first, each once."""
+    pending = list({id(value): value for value in values}.values()) if len(values) > 1 else list(values)
+    seen = set(map(id, pending))
     for current in pending:
         yield current
         for source in current.inputs:

@@ -176,7 +176,7 @@ def _message(found: Starved, is_skipped: bool) -> str:
 def _skipped_rounds(found: Starved) -> list[Decision]:
     """The decisions in loops over at the sink: begun behind the constant or in the sink's round, or adding one each."""
     sink = found.arrival.sink
-    loops = [event for event in found.arrival.tape.events if isinstance(event, Iteration)]
+    loops = found.arrival.tape.of(Iteration)
     begun = {
         event.loop
         for event in loops
@@ -193,13 +193,13 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
 
 def _is_filled(paths: Sequence[Tape], constant: Value) -> bool:
     """Whether rounds that are not skipped write parts of it, as experts do to an output that they share."""
-    writes = (event for tape in paths for event in tape.events if isinstance(event, InPlace))
+    writes = (event for tape in paths for event in tape.of(InPlace))
     return any(event.before.at == constant.at and bare(event.write.op) in _PARTIAL for event in writes)
 
 
 def _is_settled(decision: Decision, tape: Tape) -> bool:
     """Whether the first round decided for all: a condition that the loop does not change."""
-    rounds = {event.round for event in tape.events if isinstance(event, Iteration) and event.loop == decision.loop}
+    rounds = {event.round for event in tape.of(Iteration) if event.loop == decision.loop}
     decided = {other.round for other in tape.decisions if other.at == decision.at and other.loop == decision.loop}
     return len(rounds) > len(decided)
 

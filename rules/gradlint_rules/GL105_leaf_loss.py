@@ -139,9 +139,7 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
         return True
     if arrival.sink.sink == "autograd.grad":  # what is asked for is something else: this raises, or gives None
         return True
-    if leaf is not arrival.loss and not any(
-        isinstance(event, OptimizerStep | ZeroGrad) for event in arrival.tape.events
-    ):
+    if leaf is not arrival.loss and not arrival.tape.among(OptimizerStep, ZeroGrad):
         return True
     held = (value for optimizer in arrival.tape.optimizers() for value in optimizer.parameters)
     return any(leaf in ancestors(value) for value in held) or _is_handed_on(leaf, arrival)
@@ -149,7 +147,7 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
 
 def _is_handed_on(leaf: Value, arrival: Arrival) -> bool:
     """Whether code out of view gets the leaf for something else than this loss: to make an optimizer, as it may be."""
-    calls = (event.result for event in arrival.tape.events if isinstance(event, ModuleCall))
+    calls = (event.result for event in arrival.tape.of(ModuleCall))
     graph = arrival.sink.graph
     return any(
         made is not None and any(source is leaf for source in made.inputs) and all(made is not value for value in graph)
@@ -159,7 +157,7 @@ def _is_handed_on(leaf: Value, arrival: Arrival) -> bool:
 
 def _read(paths: Sequence[Tape]) -> set[Span]:
     """Where the leaves are made whose gradient the program reads, on this path or on one that goes on for longer."""
-    reads = (event for tape in paths for event in tape.events if isinstance(event, Clip))
+    reads = (event for tape in paths for event in tape.of(Clip))
     return {value.at for event in reads for value in event.parameters if value.kind is Kind.LEAF}
 
 

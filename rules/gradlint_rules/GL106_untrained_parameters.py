@@ -88,6 +88,7 @@ used nowhere in a loss are not reported either. A traced run sees no `vector_to_
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
@@ -108,7 +109,7 @@ from gradlint.tape import (
 )  # fmt: skip
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import identities, overlap
-from gradlint_rules.overwritten import is_set, is_step
+from gradlint_rules.overwritten import is_step, set_after
 from gradlint_rules.starved import is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
@@ -121,6 +122,7 @@ _HELP_WRITTEN = (
     "Run the module with the computed weights instead: `torch.func.functional_call(module, weights, inputs)`."
 )
 _WRITTEN = "written-into-a-parameter"
+_COPIES = ("data-set", "values-loaded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +135,57 @@ class _Blocked:
     sink: Backward
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The parameters that the code updates itself, as a moving average does, or puts another in the place of."""
+
+    first: int  # the order of the first backward
+    given: AbstractSet[int]  # by id: what gets other values, or the gradient to step on (`p.grad = before - after`)
+    attached: Sequence[Parameter]  # what a module gets by some name
+
+    @classmethod
+    def on(cls, tape: Tape) -> _Written:
+        """What is written behind the first backward of a path that has one."""
+        first = next(tape.backwards()).order
+        given, attached = (
+            [fact.value.parameter for fact in tape.facts(what) if fact.value is not None and fact.order >= first]
+            for what in ("gradient-set", "attached")
+        )
+        ids = {id(parameter) for parameter in given if parameter is not None} | set_after(first, tape)
+        return cls(first, ids, [parameter for parameter in attached if parameter is not None])
+
+    def has(self, leaf: Value) -> bool:
+        """Whether a parameter is one of them."""
+        own, writes = leaf.parameter, leaf.storage.writes if leaf.storage else []
+        if id(own) in self.given or any(write.order > self.first and not is_step(write.op) for write in writes):
+            return True
+        return own is not None and any(other is not own and other.path == own.path for other in self.attached)
+
+
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
     if not all(tape.complete for tape in paths):
         return
-    reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
-    reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
-    frozen = list(_frozen(paths))
-    methods = list(_of_owners(paths))
-    found: list[_Blocked] = []
+    found = [blocked for tape in paths for blocked in _blocked(tape)]
     by_place: dict[Span, list[_Blocked]] = {}
-    for tape in paths:
-        for blocked in _blocked(tape):
-            if not _is_in(blocked.parameter, [*reached, *frozen, *methods]) and not _follows(blocked, reached):
-                found.append(blocked)
-    for blocked in _least_meant(found):
+    for blocked in _least_meant(_untrained(found, paths) if found else ()):
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
 
 
+def _untrained(found: Sequence[_Blocked], paths: Sequence[Tape]) -> list[_Blocked]:
+    """Those of what is blocked that no loss on any path reaches, and that are to be trained."""
+    reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
+    reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
+    spared = list({id(one): one for one in (*reached, *_frozen(paths), *_of_owners(paths))}.values())
+    trained = {id(each.parameter): _is_in(each.parameter, spared) for each in found}
+    return [each for each in found if not trained[id(each.parameter)] and not _follows(each, reached)]
+
+
 def _frozen(paths: Sequence[Tape]) -> Iterator[Parameter | None]:
     """What stands for all parameters of a module out of view, some of which are frozen by their names."""
-    stepping = (event for tape in paths for event in tape.events if isinstance(event, OptimizerStep))
+    stepping = (step for tape in paths for step in tape.of(OptimizerStep))
     held = (value for event in stepping for value in event.optimizer.parameters)
     return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
 
@@ -239,36 +269,31 @@ def _blocked(tape: Tape) -> Iterator[_Blocked]:
 
 def _held_behind(tape: Tape) -> Iterator[_Blocked]:
     seen: set[tuple[int, int]] = set()
-    steps = any(isinstance(event, OptimizerStep) for event in tape.events)
-    for sink in tape.backwards() if steps else ():
+    written: _Written | None = None
+    for sink in tape.backwards() if tape.of(OptimizerStep) else ():
         optimizers = _steps_after(sink, tape)
-        if not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
+        if not optimizers or not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
             continue
         for obstacle, leaf in (*_behind(sink), *_behind_copies(sink, tape)):
-            parameter, optimizer = leaf.parameter, _holder(optimizers, leaf)
-            if (
-                parameter is None
-                or optimizer is None
-                or (id(obstacle), id(parameter)) in seen
-                or _is_written(leaf, tape)
-            ):
+            parameter = leaf.parameter
+            if parameter is None or (id(obstacle), id(parameter)) in seen:
                 continue
-            seen.add((id(obstacle), id(parameter)))
-            yield _Blocked(parameter, optimizer, obstacle, sink)
-
-
-def _holder(optimizers: Sequence[Optimizer], leaf: Value) -> Optimizer | None:
-    held_by = (found for found in optimizers if leaf.parameter is not None and found.holds(leaf.parameter))
-    return next(held_by, None)
+            optimizer = next((each for each in optimizers if each.holds(parameter)), None)
+            written = written or _Written.on(tape)
+            if optimizer is not None and not written.has(leaf):
+                seen.add((id(obstacle), id(parameter)))
+                yield _Blocked(parameter, optimizer, obstacle, sink)
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
     """The optimizers that step on the gradients of this backward: those of the first steps that follow."""
     found: list[Optimizer] = []
-    for event in tape.events[sink.order :]:
+    for event in tape.among(Backward, OptimizerStep):
+        if event.order < sink.order:
+            continue
         if isinstance(event, OptimizerStep):
             found.append(event.optimizer)
-        elif isinstance(event, Backward) and found:
+        elif found:
             break
     return found
 
@@ -285,9 +310,9 @@ def _behind(sink: Backward) -> Iterator[tuple[Value, Value]]:
 def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
     """The trainable parameters behind what was copied into a leaf of the loss: written weights have no graph."""
     leaves = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
-    for event in tape.events[: sink.order]:
+    for event in tape.among(InPlace, *_COPIES):
         target, sources, op = _copied(event)
-        if target is None or id(target) not in leaves:
+        if target is None or id(target) not in leaves or event.order >= sink.order:
             continue
         computed = tuple(source for source in sources if source.records and not source.assumed)
         if computed:
@@ -303,38 +328,13 @@ def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
 def _copied(event: Event) -> tuple[Parameter | None, Sequence[Value], str]:
     """The parameter that gets values where autograd records nothing, what they come from, and how it gets them."""
     match event:
-        case Fact(what="data-set" | "values-loaded", value=Value(parameter=target), source=Value() as source):
+        case Fact(value=Value(parameter=target), source=Value() as source):
             return target, [source], event.detail
         case InPlace(before=Value(op="torch.Tensor.data", inputs=(Value(parameter=target), *_)), write=write):
             return target, write.by, write.op
         case InPlace(before=Value(kind=Kind.PARAMETER, parameter=target) as before, after=after, write=write):
             return target if after is before else None, write.by, write.op
     return None, (), ""
-
-
-def _is_written(leaf: Value, tape: Tape) -> bool:
-    """Whether the code updates this parameter itself, as a moving average does, or puts another in its place."""
-    first = next(tape.backwards()).order
-    writes = leaf.storage.writes if leaf.storage else []
-    return any(write.order > first and not is_step(write.op) for write in writes) or any(
-        is_set(leaf, event) or _is_replaced(leaf, event) or _is_given(leaf, event) for event in tape.events[first:]
-    )
-
-
-def _is_given(leaf: Value, event: Event) -> bool:
-    """Whether the code gives a parameter the gradient to step on: `p.grad = before - after`, of a federation."""
-    match event:
-        case Fact(what="gradient-set", value=Value(parameter=given)):
-            return given is not None and given is leaf.parameter
-    return False
-
-
-def _is_replaced(leaf: Value, event: Event) -> bool:
-    """Whether the module gets another parameter by this name."""
-    match event:
-        case Fact(what="attached", value=Value(parameter=Parameter() as other)) if leaf.parameter is not None:
-            return other is not leaf.parameter and other.path == leaf.parameter.path
-    return False
 
 
 def _is_obstacle(value: Value) -> bool:

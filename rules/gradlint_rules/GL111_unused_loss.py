@@ -130,7 +130,7 @@ def _report(unused: _Unused, only: Sequence[str]) -> Report:
 
 def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
     """The losses of training steps that are used on no path; of one within another, the outer one."""
-    modes = {event.order: event.training for event in tape.events if isinstance(event, TrainMode)}
+    modes = {event.order: event.training for event in tape.of(TrainMode)}
     found: list[_Unused] = []
     sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
     given = {id(value) for fact, value in losses(tape) if not fact.detail}
@@ -158,7 +158,7 @@ def _is_around(step: OptimizerStep, fact: Fact) -> bool:
 
 
 def _steps_after(tape: Tape, sink: Backward) -> list[OptimizerStep]:
-    return [event for event in tape.events[sink.order :] if isinstance(event, OptimizerStep)]
+    return [step for step in tape.of(OptimizerStep) if step.order > sink.order]
 
 
 def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Parameter]) -> list[str]:

@@ -52,7 +52,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, InPlace, Kind, Tape, leaves
+from gradlint.tape import InPlace, Kind, Tape, leaves
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import calls, places, quoted
 from gradlint_rules.written import out_of_place, with_grad_mode_off
@@ -67,11 +67,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every write that torch refuses because it would change a leaf."""
     told: set[tuple[str, int, int, int]] = set()
     for tape in paths:
-        bare: list[Fact] = []
-        for event in tape.events:
-            if isinstance(event, Fact) and event.what == "context-not-entered" and event.detail in _WITHOUT_GRADIENT:
-                bare.append(event)
-            if not isinstance(event, InPlace) or event.raises != "leaf" or any(map(event.is_within, bare)):
+        bare = [fact for fact in tape.facts("context-not-entered") if fact.detail in _WITHOUT_GRADIENT]
+        for event in tape.of(InPlace):
+            if event.raises != "leaf" or any(event.is_within(fact) for fact in bare if fact.order < event.order):
                 continue
             at = event.write.at
             begins = at.path, at.cell, at.line, at.column  # of `p.mul_(a).add_(b)`, the first raises

@@ -73,10 +73,10 @@ _HELP = "Nothing needs to change; out of place it would stay right whatever come
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every harmless write to a value with gradient that a backward runs through."""
     told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
-    told |= {event.write.at for tape in paths for event in _writes(tape) if _is_refused(event)}
+    told |= {event.write.at for tape in paths for event in tape.of(InPlace) if _is_refused(event)}
     for tape in paths:
         on_path = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape)}
-        for event in _writes(tape):
+        for event in tape.of(InPlace):
             if id(event.after) in on_path and _is_plain(event, told):
                 told.add(event.write.at)
                 yield Report(event.write.at, _message(event), _HELP)
@@ -87,10 +87,6 @@ def _is_plain(event: InPlace, told: set[Span]) -> bool:
     is_module = write.op.startswith("torch.nn.") and not write.op.startswith("torch.nn.functional.")
     is_recorded = event.after is not event.before
     return is_recorded and write.counted and not is_module and write.at not in told
-
-
-def _writes(tape: Tape) -> Iterator[InPlace]:
-    return (event for event in tape.events if isinstance(event, InPlace))
 
 
 def _is_refused(event: InPlace) -> bool:

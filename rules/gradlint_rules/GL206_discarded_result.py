@@ -72,8 +72,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every fact `discarded-result`: `value` is the result, `detail` the operation, `at` the statement."""
     told: set[Span] = set()
     for tape in paths:
-        for event in tape.events:
-            if isinstance(event, Fact) and event.what == FACT and event.at not in told and not _is_run(event):
+        for event in tape.facts(FACT):
+            if event.at not in told and not _is_run(event):
                 told.add(event.at)
                 yield Report(event.at, _message(event), _help(event), hints=_called_on(event))
 

@@ -101,10 +101,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _uses(tape: Tape) -> Iterator[_Use]:
-    for event in tape.events:
+    for event in tape.among(InPlace, FACT):
         if isinstance(event, InPlace) and event.raises == "inference":
             yield _Use(event.before, event.write.at, event.write.stack, f"{operation(event.write.op)} modifies it")
-        elif isinstance(event, Fact) and event.what == FACT and event.value is not None:
+        elif isinstance(event, Fact) and event.value is not None:
             yield _Use(event.value, event.at, event.stack, _deed(event.detail))
     for sink in tape.backwards():
         for user in visited(sink):

@@ -86,7 +86,7 @@ _WITHOUT_GRADIENT = frozenset(["no_grad", "inference_mode"])
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every context of torch that is thrown away."""
     told: set[Span] = set()
-    for fact in (event for tape in paths for event in tape.events if isinstance(event, Fact) and event.what == FACT):
+    for fact in (fact for tape in paths for fact in tape.facts(FACT)):
         if fact.at not in told:
             told.add(fact.at)
             yield _report(fact)

@@ -90,6 +90,7 @@ from gradlint_rules.order import called_name, nested, receiver, whole_call
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, calls, places
 
+_UPDATING = (OptimizerStep, OptimizerMade, InPlace, "data-set")
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Call `train()` at the start of each epoch, and after each evaluation within one."
@@ -99,7 +100,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
     told: set[Span] = set()
     unused = _unused(paths)
-    updates = any(map(_updates, (event for tape in paths for event in tape.events)))
+    updates = any(_updates(event) for tape in paths for event in tape.among(*_UPDATING))
     for tape in paths:
         for mode, sink in _leaks(tape, unused):
             if mode.at not in told and (updates or not _is_in_view(sink)):
@@ -138,12 +139,14 @@ def _unused(paths: Sequence[Tape]) -> set[int]:
 
 
 def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Backward]]:
+    if not tape.of(TrainMode):
+        return
     needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}  # for training, frozen or not
     modes: list[TrainMode] = []
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
     used: list[tuple[ModuleCall, TrainMode | None]] = []  # what the next backward can run through
     meant: dict[int, bool] = {}  # by the id of a module: whether it is trained in eval mode from the first step on
-    for event in tape.events:
+    for event in tape.among(TrainMode, ModuleCall, Backward):
         if isinstance(event, TrainMode):
             modes.append(event)
         elif isinstance(event, ModuleCall):

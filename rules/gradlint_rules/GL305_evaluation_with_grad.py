@@ -64,11 +64,14 @@ _HELP = "Put the loop under `torch.no_grad()` or `torch.inference_mode()`."
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loop that records graphs of a model in eval mode and back-propagates none of them."""
-    silent = {call.at for tape in paths for call, _, is_used in _recorded(tape) if is_used}
+    recorded = [(tape, found) for tape in paths if (found := list(_recorded(tape)))]
+    silent = {call.at for _, found in recorded for call, _, is_used in found if is_used}
     told: set[Span] = set()
-    for tape in (path for path in paths if path.complete):  # else the backward may be what was not run
-        starts = {event.loop: event.at for event in tape.events if isinstance(event, Iteration) and event.begins}
-        for call, mode, _ in _recorded(tape):
+    for tape, found in recorded:
+        if not tape.complete:  # the backward may be what was not run
+            continue
+        starts = {event.loop: event.at for event in tape.of(Iteration) if event.begins}
+        for call, mode, _ in found:
             loop = starts.get(call.iteration[-1][0])
             if call.at not in silent and loop is not None and loop not in told:
                 told.add(loop)
@@ -80,9 +83,9 @@ def _recorded(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode, bool]]:
 
     Of the calls under one `eval()` the outermost ones: a loop in a model's forward is no evaluation.
     """
-    trained = back_propagated(tape)
-    training = {loop for sink in tape.backwards() for loop, _ in sink.iteration}
     calls = list(calls_in_eval_mode(tape))
+    trained = back_propagated(tape) if calls else {}
+    training = {loop for sink in tape.backwards() for loop, _ in sink.iteration}
     depths: dict[int, int] = {}
     for call, mode in calls:
         depths[id(mode)] = min(len(call.iteration), depths.get(id(mode), len(call.iteration)))

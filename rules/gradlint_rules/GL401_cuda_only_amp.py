@@ -91,9 +91,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _for_cuda(tape: Tape) -> Iterator[Fact]:
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == AMP and _is_on_for_cuda(Amp.read(event)):
-            yield event
+    return (fact for fact in tape.facts(AMP) if _is_on_for_cuda(Amp.read(fact)))
 
 
 def _is_on_for_cuda(amp: Amp) -> bool:

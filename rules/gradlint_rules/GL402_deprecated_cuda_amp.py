@@ -59,7 +59,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Tape
 from gradlint_rules.devices import AMP, Amp, gates
 from gradlint_rules.portable import up_to_date
 from gradlint_rules.uncut import safe
@@ -74,7 +74,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every use of the old names that is not the branch of a test of torch's version."""
     told: set[Span] = set()
     for tape in paths:
-        for fact in (event for event in tape.events if isinstance(event, Fact) and event.what == AMP):
+        for fact in tape.facts(AMP):
             amp = Amp.read(fact)
             if not amp.name.startswith(_OLD) or fact.at in told:
                 continue

@@ -92,8 +92,8 @@ def _report(meeting: Meeting) -> Report:
 
 def _is_updated(meeting: Meeting) -> bool:
     """Whether the scaler is updated behind the step, wherever that stands."""
-    behind = (event for event in meeting.tape.events if event.order > meeting.event.order)
-    return any(isinstance(event, ScalerUpdate) and event.scaler is meeting.gradients.scaler for event in behind)
+    behind = (update for update in meeting.tape.of(ScalerUpdate) if update.order > meeting.event.order)
+    return any(update.scaler is meeting.gradients.scaler for update in behind)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

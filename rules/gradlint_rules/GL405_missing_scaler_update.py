@@ -79,7 +79,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep | Unscale]]:
     stepped: dict[tuple[int, int], OptimizerStep] = {}
-    for event in tape.events:
+    for event in tape.among(ScalerUpdate, OptimizerStep, Unscale):
         if isinstance(event, ScalerUpdate):
             stepped = {key: step for key, step in stepped.items() if step.scaler is not event.scaler}
         elif isinstance(event, OptimizerStep | Unscale) and event.scaler and event.scaler.enabled is not False:
@@ -95,7 +95,7 @@ def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
     """Whether the scaler comes from outside, can be disabled, and is updated on another path."""
     if step.scaler is None or step.scaler.enabled is not None:
         return False
-    return any(isinstance(event, ScalerUpdate) for tape in paths for event in tape.events)
+    return any(tape.of(ScalerUpdate) for tape in paths)
 
 
 def _is_updated_elsewhere(step: OptimizerStep, tape: Tape) -> bool:
@@ -103,9 +103,8 @@ def _is_updated_elsewhere(step: OptimizerStep, tape: Tape) -> bool:
 
     A second update of one step would raise.
     """
-    steps = (event for event in tape.events if isinstance(event, OptimizerStep) and event.at == step.at)
-    scalers = {id(event.scaler) for event in steps}
-    updates = (event for event in tape.events if isinstance(event, ScalerUpdate) and id(event.scaler) in scalers)
+    scalers = {id(other.scaler) for other in tape.of(OptimizerStep) if other.at == step.at}
+    updates = (event for event in tape.of(ScalerUpdate) if id(event.scaler) in scalers)
     return any((event.stack, event.at.path) != (step.stack, step.at.path) for event in updates)
 
 

@@ -81,7 +81,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     found = [each for tape in paths for each in _repeated(tape)]
     repeated = {id(again) for _, again in found}
-    unscaled = (event for tape in paths for event in tape.events if isinstance(event, Unscale))
+    unscaled = (event for tape in paths for event in tape.of(Unscale))
     alone = {event.at for event in unscaled if id(event) not in repeated}
     for first, again in found:
         if again.at not in told:
@@ -91,7 +91,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
     done: dict[tuple[int, int], Event] = {}
-    for event in tape.events:
+    kinds = (ModuleCall, ScalerUpdate, OptimizerStep, Unscale)
+    for event in tape.among(*kinds) if tape.of(Unscale) else ():
         match event:
             case ModuleCall(module=module) if _STEPS.search(module.name.rpartition(".")[2]):
                 done = {}

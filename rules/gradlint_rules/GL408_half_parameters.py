@@ -84,7 +84,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _unscaled_in_half(tape: Tape) -> Iterator[tuple[Fact, OptimizerStep | Unscale]]:
     casts: dict[int, tuple[Parameter, Fact]] = {}
     trained: list[Parameter] = []
-    for event in tape.events:
+    for event in tape.among("parameter-cast", Backward, OptimizerStep, Unscale) if tape.facts("parameter-cast") else ():
         match event:
             case Fact(what="parameter-cast", value=value) if value is not None and value.parameter is not None:
                 casts[id(value.parameter)] = (value.parameter, event)

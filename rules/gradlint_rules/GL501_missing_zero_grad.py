@@ -223,8 +223,9 @@ def _first_own(account: Account, update: Update, sink: Backward) -> Backward | N
 
     A generator's loss leaves some in the critic: they are to be cleared before the critic's own.
     """
-    between = account.tape.events[update.fresh[0].order : sink.order]
-    others = [each for each in between if isinstance(each, OptimizerStep) and each.optimizer is not account.optimizer]
+    between = range(update.fresh[0].order, sink.order)
+    steps = (step for step in account.tape.of(OptimizerStep) if step.order in between)
+    others = [step for step in steps if step.optimizer is not account.optimizer]
     return next(own for own in update.fresh if own.order > others[-1].order) if others else None
 
 

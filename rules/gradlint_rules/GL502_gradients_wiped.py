@@ -65,7 +65,6 @@ from gradlint.tape import (
     Clip,
     Decision,
     Event,
-    Fact,
     InPlace,
     Kind,
     ModuleCall,
@@ -142,9 +141,8 @@ def _wiped(update: Update) -> Wiped | None:
 
 def _is_put_back(account: Account, update: Update, wiped: Wiped) -> bool:
     """Whether gradients come back behind the step, where they were taken away: it was not to use them."""
-    behind = account.tape.events[update.step.order + 1 :]
-    until = itertools.takewhile(lambda event: not isinstance(event, Backward), behind)
-    given = (event for event in until if isinstance(event, Fact) and event.what == "gradient-set")
+    behind = (event for event in account.tape.among(Backward, "gradient-set") if event.order > update.step.order)
+    given = itertools.takewhile(lambda event: not isinstance(event, Backward), behind)
     return any(account.tape.traced or event.stack == wiped.clearing.stack for event in given)
 
 
@@ -183,7 +181,7 @@ def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
 
 def _is_tapped(tape: Tape) -> bool:
     """Whether a run makes use of gradients where no read of them shows."""
-    return tape.traced and any(isinstance(event, Fact) and event.what == "gradients-tapped" for event in tape.events)
+    return tape.traced and bool(tape.facts("gradients-tapped"))
 
 
 def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
@@ -230,8 +228,11 @@ def _is_own(wiped: Wiped, optimizer: Optimizer) -> bool:
 
 def _is_used(tape: Tape, wiped: Wiped) -> bool:
     """Whether gradients may have been put to use before they were cleared."""
-    between = tape.events[wiped.sink.order : wiped.clearing.order]
-    return any(isinstance(event, Clip) or (not tape.traced and _may_use(event)) for event in between)
+    between = range(wiped.sink.order, wiped.clearing.order)
+    if any(clip.order in between for clip in tape.of(Clip)):
+        return True
+    used = () if tape.traced else tape.among(InPlace, ModuleCall)
+    return any(event.order in between and _may_use(event) for event in used)
 
 
 def _may_use(event: Event) -> bool:

@@ -116,7 +116,7 @@ def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
 def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
     """Windows that are a loop of their own over micro-batches."""
     for account in accounts(paths):
-        over = {event.loop: event for event in account.tape.events if isinstance(event, Iteration)}
+        over = {event.loop: event for event in account.tape.of(Iteration)} if account.updates else {}
         for update in account.updates:
             for sink in update.fresh:
                 inner = [loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)]
@@ -150,12 +150,8 @@ def _differ(loop: Iteration, sinks: Sequence[Backward], parts: Callable[[Iterati
 
 def _learns_within(loop: Iteration, tape: Tape) -> bool:
     """Whether the rounds of a loop hold steps of their own: tasks of meta-learning, whose losses are added up."""
-    steps = (event for event in tape.events if isinstance(event, OptimizerStep | Backward))
-    return any(
-        loop.loop in dict(event.iteration)
-        for event in steps
-        if isinstance(event, OptimizerStep) or event.sink == "autograd.grad"
-    )
+    steps = (*tape.of(OptimizerStep), *(sink for sink in tape.backwards() if sink.sink == "autograd.grad"))
+    return any(loop.loop in dict(event.iteration) for event in steps)
 
 
 def _parts(loop: Iteration, sink: Backward) -> _Parts:
@@ -194,10 +190,10 @@ def _after(loop: Iteration) -> str:
 
 def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> bool:
     """Whether the gradients themselves are changed between the first of these backwards and the step."""
-    between = tape.events[sinks[0].order : step.order]
-    if any(isinstance(event, InPlace) and is_gradient(event.before) for event in between):
+    between = range(sinks[0].order, step.order)
+    if any(event.order in between and is_gradient(event.before) for event in tape.of(InPlace)):
         return True
-    return any(isinstance(event, Clip) and event.reads_only for event in between)
+    return any(event.order in between and event.reads_only for event in tape.of(Clip))
 
 
 def _report(account: Account, update: Update, sink: Backward, count: str, hints: Mapping[str, str]) -> Report:

@@ -62,7 +62,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, End, Fact, Tape
+from gradlint.tape import Backward, End, Tape
 from gradlint_rules.training import with_the_rest
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, Leftover, accumulations, continues, is_counted, leftover
@@ -92,7 +92,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _comes_out_even(tape: Tape) -> bool:
     """Whether the program makes sure that there is no remainder: it asserts so, or raises."""
-    asserted = [event.text for event in tape.events if isinstance(event, Fact) and event.what == "asserted"]
+    asserted = [fact.text for fact in tape.facts("asserted")]
     return any("%" in text for text in (*asserted, *(decision.text for decision in tape.decisions)))
 
 

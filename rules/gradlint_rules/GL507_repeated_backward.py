@@ -102,6 +102,7 @@ from gradlint_rules.words import backward, maker, places, when
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 
+_REFUSED = ("non-leaf-grad", "non-leaf-parameter", "non-leaf-attribute")
 _Freed = tuple[Arrival, Value, Backward]
 
 
@@ -138,7 +139,7 @@ def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
     A non-leaf in the place of a leaf is what GL515 tells, which ends the program before: an optimizer refuses it, and
     its `grad` is None.
     """
-    refused = {id(event.value) for event in tape.events if isinstance(event, Fact) and _is_refused(event)}
+    refused = {id(fact.value) for fact in tape.facts(*_REFUSED) if _is_refused(fact)}
     for sink, values, freed_by in backwards(tape):
         again = next((value for value in values if id(value) in freed_by and id(value) not in refused), None)
         if again is not None:
@@ -148,7 +149,7 @@ def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
 def _is_refused(fact: Fact) -> bool:
     if fact.what == "non-leaf-grad":
         return fact.value is not None and is_meant_as_leaf(fact.value)
-    return fact.what in ("non-leaf-parameter", "non-leaf-attribute")
+    return True
 
 
 def _carried(sink: Backward, first: Backward) -> dict[str, str]:

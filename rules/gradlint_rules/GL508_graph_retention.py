@@ -98,11 +98,11 @@ _HELP = "Keep `.item()` or `.detach()` of it."
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
     told: set[Span] = set()
-    needed = {event.at for tape in paths for event in _kept(tape) if _is_needed(event, tape)}
-    vague = {id(event) for tape in paths for event in _vague(list(_kept(tape)))}
+    needed = {event.at for tape in paths for event in tape.of(Kept) if _is_needed(event, tape)}
+    vague = {id(event) for tape in paths for event in _vague(tape.of(Kept))}
     for tape in (path for path in paths if path.complete):  # else the backward that needs it may be what was not run
         graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
-        for event in _kept(tape):
+        for event in tape.of(Kept):
             if event.at in told | needed or id(event) in vague or _is_written_once(event, tape):
                 continue
             if _is_part_of_a_step(event, tape):
@@ -125,10 +125,6 @@ def _message(event: Kept) -> str:
     return f"this {deed} together with its graph: memory grows with every iteration"
 
 
-def _kept(tape: Tape) -> Iterator[Kept]:
-    return (event for event in tape.events if isinstance(event, Kept))
-
-
 def _is_written_once(event: Kept, tape: Tape) -> bool:
     """Whether it is written where the memory that it is written into was asked first: `if total < 0: total = …`."""
     asked = (decision for decision in tape.decisions if is_below(event, decision))
@@ -139,7 +135,7 @@ def _is_written_once(event: Kept, tape: Tape) -> bool:
 def _is_part_of_a_step(event: Kept, tape: Tape) -> bool:
     """Whether each step comes after all rounds of the loop, for the next of which it starts anew: they are but few."""
     loops = [loop for loop, _ in event.iteration]
-    steps = [{loop for loop, _ in step.iteration} for step in tape.events if isinstance(step, OptimizerStep)]
+    steps = [{loop for loop, _ in step.iteration} for step in tape.of(OptimizerStep)]
     return bool(steps) and bool(loops) and not any(loops[-1] in around for around in steps) and set(loops[:-1]) in steps
 
 

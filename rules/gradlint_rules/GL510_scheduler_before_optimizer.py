@@ -77,8 +77,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     sound: set[Key] = set()
     for tape in paths:
         seen: set[Key] = set()
-        for event in tape.events:
-            if isinstance(event, SchedulerStep) and key(event) not in seen:
+        for event in tape.of(SchedulerStep):
+            if key(event) not in seen:
                 seen.add(key(event))
                 later = _first_step(event, tape)
                 if later is None or later.order < event.order:
@@ -94,7 +94,7 @@ def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
     scheduler = event.scheduler
     if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration or _is_told(event) or is_out_of_view(scheduler):
         return None
-    steps = [step for step in tape.events if isinstance(step, OptimizerStep)]
+    steps = list(tape.of(OptimizerStep))
     if scheduler.optimizer is not None:
         mine = [step for step in steps if step.optimizer is scheduler.optimizer]
     else:
@@ -111,8 +111,8 @@ def _is_told(event: SchedulerStep) -> bool:
 
 def _around(event: SchedulerStep, tape: Tape) -> tuple[tuple[int, int], ...]:
     """The rounds of loops around a scheduler's step, without a loop over schedulers: each steps in one round of it."""
-    steps = [step.iteration for step in tape.events if isinstance(step, OptimizerStep)]
-    own = [one.iteration for one in tape.events if isinstance(one, SchedulerStep) and one.scheduler is event.scheduler]
+    steps = [step.iteration for step in tape.of(OptimizerStep)]
+    own = [one.iteration for one in tape.of(SchedulerStep) if one.scheduler is event.scheduler]
     around = event.iteration
     while len(around) > 1:
         *outer, (loop, number) = around

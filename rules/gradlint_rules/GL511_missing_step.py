@@ -96,8 +96,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         yield from _without_step(paths)
     told: set[Span] = set()
     for tape in paths:
-        for fact in tape.events:
-            if _is_named_alone(fact) and fact.at not in told and tape.optimizers():
+        for fact in _named_alone(tape):
+            if fact.at not in told and tape.optimizers():
                 told.add(fact.at)
                 message = f"`{fact.text}` is not called: nothing is back-propagated"
                 yield Report(fact.at, message, f"Write `{fact.text}()`.")
@@ -105,7 +105,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
-    steps = [event for tape in paths for event in tape.events if isinstance(event, OptimizerStep)]
+    steps = [step for tape in paths for step in tape.of(OptimizerStep)]
     stepped = {_called(step.optimizer) for step in steps}
     used = {sink for account in accounts(paths) for update in account.updates for sink in update.fresh}
     for account in (*accounts(paths), *idle(paths)):
@@ -140,7 +140,7 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _is_tried(sink: Backward, account: Account) -> bool:
     """Whether the optimizer is made in the round of its only backward: how large a batch can be is tried, say."""
-    rounds = (event for event in account.tape.events[: sink.order] if isinstance(event, Iteration) and event.begins)
+    rounds = (event for event in account.tape.of(Iteration) if event.begins and event.order < sink.order)
     begun = [event.order for event in rounds if (event.loop, event.round) in sink.iteration[-1:]]
     return bool(begun) and (account.optimizer.order or 0) > begun[-1]
 
@@ -171,12 +171,12 @@ def _unfed(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Fact]]:
     """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
     if not all(tape.complete for tape in paths) or any(True for tape in paths for _ in tape.backwards()):
         return
-    if any(_is_named_alone(event) for tape in paths for event in tape.events):
+    if any(_named_alone(tape) for tape in paths):
         return
     followed = {fact.at for tape in paths for fact in used(tape)}
     for tape in paths:
-        for step in tape.events:
-            if not isinstance(step, OptimizerStep) or step.closure:
+        for step in tape.of(OptimizerStep):
+            if step.closure:
                 continue
             for fact, loss in losses(tape):
                 if fact.at not in followed and _is_for(tape, fact, loss, step):
@@ -202,8 +202,8 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
     used = identities(value for tape in paths for value in _in_use(tape))
     for tape in paths:
         held = identities(value for optimizer in tape.optimizers() for value in optimizer.parameters)
-        for step in tape.events:
-            if not isinstance(step, OptimizerStep) or not _is_known(step.optimizer, used):
+        for step in tape.of(OptimizerStep):
+            if not _is_known(step.optimizer, used):
                 continue
             sink, made = _before(step, tape), step.optimizer.order
             reached = list(sink.leaves) if sink is not None else []
@@ -223,14 +223,13 @@ def _are_the_same(some: Sequence[Parameter], others: Sequence[Parameter]) -> boo
 
 def _came_late(reached: Sequence[Value], tape: Tape) -> bool:
     """Whether some of it was put into a model, or copied, after an optimizer was made."""
-    facts = (event for event in tape.events if isinstance(event, Fact) and event.what in ("attached", "copied"))
-    late = identities(event.value for event in facts if event.value is not None)
+    late = identities(fact.value for fact in tape.facts("attached", "copied") if fact.value is not None)
     return share(identities(reached), late)
 
 
 def _is_in_view(tape: Tape) -> bool:
     """Whether all that any backward reaches are parameters of modules whose making was seen, and which know of them."""
-    if any(isinstance(event, Fact) and event.what in _UNREGISTERED for event in tape.events):
+    if tape.facts(*_UNREGISTERED):
         return False
     leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves)
     return all(leaf.kind is Kind.PARAMETER and not leaf.assumed and leaf.parameter for leaf in leaves)
@@ -242,12 +241,11 @@ def _in_use(tape: Tape) -> Iterator[Value]:
         yield from sink.ancestors
     for _, loss in losses(tape):
         yield from ancestors(loss)
-    for event in tape.events:
-        match event:
-            case InPlace(write=write):
-                yield from (each for value in write.by for each in ancestors(value))
-            case Fact(source=Value() as source):
-                yield from ancestors(source)
+    for event in tape.of(InPlace):
+        yield from (each for value in event.write.by for each in ancestors(value))
+    for fact in tape.of(Fact):
+        if fact.source is not None:
+            yield from ancestors(fact.source)
 
 
 def _is_known(optimizer: Optimizer, used: Sequence[Parameter]) -> bool:
@@ -267,25 +265,22 @@ def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
 
 def _unassigned(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
-    if not all(tape.complete for tape in paths) or any(_fills(event) for tape in paths for event in tape.events):
+    if not all(tape.complete for tape in paths) or any(_fills(tape) for tape in paths):
         return
     for tape in paths:
-        for step in tape.events:
-            if isinstance(step, OptimizerStep) and not step.closure and step.optimizer.complete:
+        for step in tape.of(OptimizerStep):
+            if not step.closure and step.optimizer.complete:
                 asked = [sink for sink in tape.backwards() if _is_asked_for(tape, sink, step)]
                 yield from ((step, sink) for sink in asked[-1:])
 
 
-def _fills(event: Event) -> bool:
+def _fills(tape: Tape) -> bool:
     """Whether something may be put into the gradients of parameters, or set them up for it."""
-    match event:
-        case Backward(sink=sink):
-            return sink != "autograd.grad"
-        case ZeroGrad(optimizer=None):
-            return not event.text  # `p.grad = torch.zeros_like(p)`
-        case InPlace():
-            return is_gradient(event.before)
-    return _is_named_alone(event)
+    if any(sink.sink != "autograd.grad" for sink in tape.backwards()) or _named_alone(tape):
+        return True
+    if any(event.optimizer is None and not event.text for event in tape.of(ZeroGrad)):
+        return True  # `p.grad = torch.zeros_like(p)`
+    return any(is_gradient(event.before) for event in tape.of(InPlace))
 
 
 def _is_asked_for(tape: Tape, sink: Backward, step: OptimizerStep) -> bool:
@@ -327,31 +322,22 @@ def _hides_code(paths: Sequence[Tape]) -> bool:
     """Whether a comparison with a counter always goes the same way here: what it leads to was not run."""
     sides: dict[Span, set[str]] = {}
     for tape in paths:
-        for event in tape.events:
-            if isinstance(event, Fact) and event.what == "branch" and _COMPARES.search(event.text):
-                sides.setdefault(event.at, set()).add(event.detail)
+        for fact in tape.facts("branch"):
+            if _COMPARES.search(fact.text):
+                sides.setdefault(fact.at, set()).add(fact.detail)
     return any(side == {"false"} for side in sides.values())
 
 
-def _is_named_alone(event: Event) -> bool:
-    """Whether a backward is named as a statement, and not called."""
-    return isinstance(event, Fact) and event.what == "not-called" and event.detail == "backward"
+def _named_alone(tape: Tape) -> list[Fact]:
+    """Where a backward is named as a statement, and not called."""
+    return [fact for fact in tape.facts("not-called") if fact.detail == "backward"]
 
 
 def _uses_gradients(tape: Tape) -> bool:
     """Whether gradients are read, measured or set here, or parameters written by hand."""
-    for event in tape.events:
-        if isinstance(event, Clip) and event.reads_only:
-            return True
-        if isinstance(event, Fact) and event.what == "gradient-set":
-            return True
-        if isinstance(event, InPlace) and event.before.kind is Kind.PARAMETER and _is_in_loop(event):
-            return True
-    return False
-
-
-def _is_in_loop(event: Event) -> bool:
-    return bool(event.iteration)
+    if any(event.reads_only for event in tape.of(Clip)) or tape.facts("gradient-set"):
+        return True
+    return any(event.before.kind is Kind.PARAMETER and bool(event.iteration) for event in tape.of(InPlace))
 
 
 def _idle(account: Account) -> Iterator[tuple[Backward, Event]]:
@@ -375,7 +361,7 @@ def _is_for_steps(optimizer: Optimizer, clearing: Event) -> bool:
 def _raises(tape: Tape, sink: Backward) -> bool:
     """Whether the program ends in an exception behind this backward, where the step might have come."""
     end = tape.events[-1]
-    is_last = not any(isinstance(event, Backward) for event in tape.events[sink.order + 1 :])
+    is_last = all(other.order <= sink.order for other in tape.backwards())
     return isinstance(end, End) and bool(end.raised) and is_last
 
 
@@ -398,8 +384,8 @@ def _report(account: Account, sink: Backward, clearing: Event, scaled: Backward 
 def _clipped(account: Account, sink: Backward) -> dict[str, str]:
     """Where gradients are clipped behind a backward: on which line of its function, or "elsewhere"."""
     following = (event.order for event in account.clearings if event.order > sink.order)
-    events = account.tape.events[sink.order : next(following, None)]
-    clips = [event for event in events if isinstance(event, Clip) and not event.reads_only]
+    until = next(following, len(account.tape.events))
+    clips = [clip for clip in account.tape.of(Clip) if sink.order < clip.order < until and not clip.reads_only]
     if not clips:
         return {}
     return {"clipped": str(clips[-1].at.line) if clips[-1].stack == sink.stack else "elsewhere"}

@@ -70,8 +70,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every use of a generator of parameters that is empty by then."""
     told: set[Span] = set()
     for tape in paths:
-        for fact in tape.events:
-            if isinstance(fact, Fact) and fact.what == "exhausted" and fact.at not in told:
+        for fact in tape.facts("exhausted"):
+            if fact.at not in told:
                 told.add(fact.at)
                 before = [Related(at, message) for at, message in fact.related]
                 yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))

@@ -120,7 +120,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _stepping(tape: Tape) -> list[Optimizer]:
     """The optimizers that step, which alone can lose what they hold; all of them, where the run ended before that."""
-    found = {id(event.optimizer): event.optimizer for event in tape.events if isinstance(event, OptimizerStep)}
+    found = {id(step.optimizer): step.optimizer for step in tape.of(OptimizerStep)}
     cut_off = any(isinstance(event, End) and event.raised for event in tape.events[-1:])
     return tape.optimizers() if found and cut_off else list(found.values())
 
@@ -128,9 +128,9 @@ def _stepping(tape: Tape) -> list[Optimizer]:
 def _late(tape: Tape, how: str = "attached") -> _Late:
     """The last place at which each parameter was put into a model, or came with a copy, after an optimizer was made."""
     last: _Late = {}
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == how and event.value is not None and event.value.parameter:
-            last[id(event.value.parameter)] = (event, event.value.parameter)
+    for fact in tape.facts(how):
+        if fact.value is not None and fact.value.parameter:
+            last[id(fact.value.parameter)] = (fact, fact.value.parameter)
     return last
 
 
@@ -157,7 +157,7 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
     trained = [leaf for sink in _astray(tape, optimizers) for leaf in sink.leaves]
     if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
-    if any(isinstance(event, Fact) and event.what == "gradient-set" for event in tape.events):
+    if tape.facts("gradient-set"):
         return None  # the gradients of one model are given to the other by hand
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
     first = min((each.order for each in optimizers if each.order is not None), default=None)
@@ -178,7 +178,7 @@ def _astray(tape: Tape, optimizers: Sequence[Optimizer]) -> list[Backward]:
     if not fed:
         return sinks
     places = {sink.at for sink in fed}
-    last = max(event.order for event in tape.events if isinstance(event, OptimizerStep))
+    last = max(step.order for step in tape.of(OptimizerStep))
     return [sink for sink in sinks if fed[-1].order < sink.order < last and sink.at in places]
 
 
@@ -195,7 +195,7 @@ def _is_part_of_model(leaf: Value) -> bool:
 def _written_by_hand(tape: Tape, parameters: Sequence[Value]) -> bool:
     """Whether the program updates them itself, in place."""
     own = {id(leaf.parameter) for leaf in parameters}
-    written = (value for event in tape.events if isinstance(event, InPlace) for value in ancestors(event.before))
+    written = (value for event in tape.of(InPlace) for value in ancestors(event.before))
     return any(id(value.parameter) in own for value in written if value.parameter is not None)
 
 

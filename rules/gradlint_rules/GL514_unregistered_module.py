@@ -84,7 +84,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Clip, Fact, Optimizer, Tape, Value
-from gradlint_rules.overwritten import is_set
+from gradlint_rules.overwritten import set_after
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -103,11 +103,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for tape in paths:
         optimizers = tape.optimizers()
         trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter}
-        for fact in tape.events:
-            if not isinstance(fact, Fact) or fact.what != "plain-container" or fact.value is None:
-                continue
-            parameter = fact.value.parameter
-            if parameter is None or id(parameter) not in trained:
+        for fact in tape.facts("plain-container"):
+            parameter = fact.value.parameter if fact.value is not None else None
+            if fact.value is None or parameter is None or id(parameter) not in trained:
                 continue
             is_held = _is_held(fact.value, optimizers)
             is_left = fact.source is not None and not _is_held(fact.source, optimizers)
@@ -134,7 +132,7 @@ def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:
     """Whether it is written to behind a backward: `weight -= rate * weight.grad`."""
     first = min((sink.order for sink in tape.backwards()), default=0)
     is_written = parameter.storage is not None and any(write.order > first for write in parameter.storage.writes)
-    return is_written or any(is_set(parameter, event) for event in tape.events[first:])
+    return is_written or id(parameter.parameter) in set_after(first, tape)
 
 
 def _is_looked_at(fact: Fact, tape: Tape) -> bool:
@@ -142,9 +140,7 @@ def _is_looked_at(fact: Fact, tape: Tape) -> bool:
     if fact.value is None or fact.text != _TENSOR:
         return False
     asked = [value for sink in tape.backwards() for value in sink.inputs or ()]
-    read = [
-        value for event in tape.events if isinstance(event, Clip) and event.reads_only for value in event.parameters
-    ]
+    read = [value for event in tape.of(Clip) if event.reads_only for value in event.parameters]
     return any(value.parameter is fact.value.parameter for value in (*asked, *read))
 
 

@@ -75,9 +75,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every non-leaf in the place of a leaf."""
     told: set[Span] = set()
     for tape in paths:
-        for fact in tape.events:
-            value = fact.value if isinstance(fact, Fact) and fact.what in _WHAT else None
-            if isinstance(fact, Fact) and value is not None and is_meant_as_leaf(value) and value.at not in told:
+        for fact in tape.facts(*_WHAT):
+            value = fact.value
+            if value is not None and is_meant_as_leaf(value) and value.at not in told:
                 told.add(value.at)
                 yield _report(fact, value)
 

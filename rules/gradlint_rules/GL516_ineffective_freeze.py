@@ -78,8 +78,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         trained = {
             id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter
         }
-        for fact in tape.events:
-            if not isinstance(fact, Fact) or fact.what != "frozen-in-vain" or fact.value is None or fact.at in told:
+        for fact in tape.facts("frozen-in-vain"):
+            if fact.value is None or fact.at in told:
                 continue
             if trained.get(id(fact.value.parameter), -1) > fact.order and not _is_of_its_own(tape, fact):
                 told.add(fact.at)

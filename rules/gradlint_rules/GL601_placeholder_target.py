@@ -95,7 +95,7 @@ from collections.abc import Container, Iterator, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Decision, Fact, Tape
+from gradlint.tape import Decision, Tape
 
 SEVERITY = Severity.WARNING
 _HELP = "Leave such samples out, or give a label that the loss ignores, or a mask beside it."
@@ -149,10 +149,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _parts(tape: Tape) -> _Parts:
     found: _Parts = {}
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == "sample":
-            part, _, said = event.detail.rpartition(" ")
-            found[part] = (said, event.at, event.text if _is_place(part) and event.text else part)
+    for fact in tape.facts("sample"):
+        part, _, said = fact.detail.rpartition(" ")
+        found[part] = (said, fact.at, fact.text if _is_place(part) and fact.text else part)
     return found
 
 

@@ -65,7 +65,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, ancestors, graph
+from gradlint.tape import Backward, DType, Kind, Tape, Value, ancestors, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -235,8 +235,7 @@ def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
             return True
         if _names(decision.text, names):
             return True
-    asserted = (event for event in tape.events if isinstance(event, Fact) and event.what == "asserted")
-    return any(fact.value is not None and _ask([fact.value], mask) for fact in asserted)
+    return any(fact.value is not None and _ask([fact.value], mask) for fact in tape.facts("asserted"))
 
 
 def _is_under_a_condition(mean: Value, mask: Value, names: Collection[str]) -> bool:
@@ -267,8 +266,7 @@ def _ask(asked: Iterable[Value], mask: Value) -> bool:
 
 def _seen(tape: Tape, value: Value) -> Severity:
     """A run shows whether a selection was empty: its first gradient that is not finite came from there."""
-    facts = (event for event in tape.events if isinstance(event, Fact) and event.what == "not-finite")
-    is_seen = any(fact.value is not None and fact.value.at == value.at for fact in facts)
+    is_seen = any(fact.value is not None and fact.value.at == value.at for fact in tape.facts("not-finite"))
     return Severity.WARNING if is_seen else Severity.NOTE
 
 

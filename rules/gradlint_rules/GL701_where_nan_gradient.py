@@ -68,7 +68,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, Value
+from gradlint.tape import Tape, Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded
@@ -97,7 +97,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         related = found.related(Related(operation.at, f"{maker(operation)} is computed for all elements"))
         yield Report(found.at, f"{cause}: the gradient of what is not chosen is NaN", _HELP, related)
 
-    seen = [event for tape in paths for event in tape.events if isinstance(event, Fact) and event.what == "not-finite"]
+    seen = [fact for tape in paths for fact in tape.facts("not-finite")]
     told |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()  # that says why
     for fact in seen:
         if fact.value is not None and fact.value.at not in told:

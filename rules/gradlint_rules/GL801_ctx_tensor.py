@@ -73,7 +73,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, Value
+from gradlint.tape import Tape, Value
 from gradlint_rules.functions import saved_for_backward
 from gradlint_rules.uncut import unsafe
 
@@ -88,7 +88,7 @@ _EFFECT = {
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The inputs and outputs that a `forward` keeps on `ctx`."""
     told: set[Span] = set()
-    facts = [event for tape in paths for event in tape.events if isinstance(event, Fact) and event.what == "ctx-tensor"]
+    facts = [fact for tape in paths for fact in tape.facts("ctx-tensor")]
     for fact in facts:
         if fact.at not in told and (fact.detail == "output" or _surely_has_gradient(fact.value)):
             told.add(fact.at)

@@ -68,7 +68,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Tape
 from gradlint_rules.functions import as_many_gradients
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -80,7 +80,7 @@ _HELP = "Return a tuple with one gradient for each input of `forward`, and `None
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The returns of `backward` that do not fit the inputs."""
     told: set[Span] = set()
-    facts = [event for tape in paths for event in tape.events if isinstance(event, Fact) and event.what == "gradients"]
+    facts = [fact for tape in paths for fact in tape.facts("gradients")]
     for fact in facts:
         if fact.at not in told:
             told.add(fact.at)

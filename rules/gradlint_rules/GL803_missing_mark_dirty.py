@@ -97,7 +97,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _written(tape: Tape) -> Iterator[_Written]:
-    facts = [event for event in tape.events if isinstance(event, Fact) and event.what == "input-written"]
+    facts = tape.facts("input-written")
     if not facts:
         return
     sinks = list(tape.backwards())

@@ -96,8 +96,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The calls that go around `apply`."""
     told: set[Span] = set()
     for tape in paths:
-        for event in tape.events:
-            if isinstance(event, Fact) and event.what == "function-not-applied" and event.at not in told:
+        for event in tape.facts("function-not-applied"):
+            if event.at not in told:
                 told.add(event.at)
                 yield _report(event)
 

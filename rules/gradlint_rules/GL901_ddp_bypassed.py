@@ -76,7 +76,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The calls of a wrapped module whose gradients are not reduced."""
     told: set[Span] = set()
     for tape in paths:
-        if any(isinstance(event, Fact) and event.what == "gradients-reduced" for event in tape.events):
+        if tape.facts("gradients-reduced"):
             continue
         for replica in replicas(tape, "ddp-made"):
             for run in passes(tape, replica):

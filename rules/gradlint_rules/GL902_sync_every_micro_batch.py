@@ -64,7 +64,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Tape
 from gradlint_rules.replicas import Pass, Update, replicas, updates
 from gradlint_rules.words import backward, places
 
@@ -74,7 +74,7 @@ _HELP = "Run all micro-batches but the last under `ddp.no_sync()`, forward and b
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The backwards of accumulation under a wrapper, where no path knows of `no_sync`."""
-    if any(isinstance(event, Fact) and event.what == "no-sync" for tape in paths for event in tape.events):
+    if any(tape.facts("no-sync") for tape in paths):
         return
     told: set[Span] = set()
     for tape in paths:

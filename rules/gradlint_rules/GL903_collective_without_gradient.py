@@ -70,7 +70,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Event, Fact, Kind, Tape, Value
+from gradlint.tape import Cut, Fact, Kind, Tape, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.functions import own_shard_put_back
 from gradlint_rules.met import met
@@ -109,7 +109,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         cause = f"{operation(found.value.op)} fills tensors without a graph{found.condition}"
         message = f"{cause}: {loss_of(found.sink)} gives no gradient to what was sent"
         yield Report(found.at, message, _HELP[True], found.related())
-    called = {id(tape): [event for event in tape.events if _is_collective(event)] for tape in paths}
+    called = {id(tape): tape.facts("collective") for tape in paths}
     for found in met(paths, lambda arrival: _reduced(arrival, called[id(arrival.tape)])):
         change = f"this changes a value of {loss_of(found.sink)} in place{found.condition}"
         message = f"{change}, and its gradient stays that of this rank alone"
@@ -139,16 +139,12 @@ def _shows(value: Value, cut: Value) -> bool:
     return any(part.cut is Cut.COLLECTIVE and part.at == cut.at for part in parts)
 
 
-def _is_collective(event: Event) -> bool:
-    return isinstance(event, Fact) and event.what == "collective"
-
-
-def _reduced(arrival: Arrival, collectives: Sequence[Event]) -> Iterator[tuple[Span, Value]]:
+def _reduced(arrival: Arrival, collectives: Sequence[Fact]) -> Iterator[tuple[Span, Value]]:
     if not collectives:
         return
     graph = {id(value) for value in visited(arrival.sink)} - set(_linear(arrival.loss))
     for fact in collectives:
-        value = fact.value if isinstance(fact, Fact) else None
+        value = fact.value
         if (
             value is not None
             and fact.order < arrival.sink.order

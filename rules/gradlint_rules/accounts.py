@@ -28,6 +28,7 @@ from gradlint_rules.words import bare
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
 _ELSEWHERE = ("autograd.grad", "compute_loss")  # gives gradients back; is cleared and stepped where nobody sees it
 _ZEROES = {"zero", "fill", "mul"}
+_KINDS = (Backward, OptimizerStep, Clip, ZeroGrad, InPlace, "gradient-set")
 
 
 @dataclass(slots=True)
@@ -115,8 +116,8 @@ def idle(paths: Sequence[Tape]) -> Iterator[Account]:
     """The accounts of optimizers that are made, and neither step nor clear."""
     for tape in paths:
         busy = {id(optimizer) for optimizer in tape.optimizers()}
-        for event in tape.events:
-            if isinstance(event, OptimizerMade) and id(event.optimizer) not in busy:
+        for event in tape.of(OptimizerMade):
+            if id(event.optimizer) not in busy:
                 account = _account(tape, event.optimizer)
                 account.backwards[:] = [sink for sink in account.backwards if sink.order > event.order]
                 yield account
@@ -129,8 +130,8 @@ def by_hand(paths: Sequence[Tape]) -> Iterator[Account]:
         return
     for tape in paths:
         steps: dict[tuple[Span, str], dict[int, OptimizerStep]] = {}
-        for event in tape.events:
-            held = _descending(event) if isinstance(event, InPlace) else None
+        for event in tape.of(InPlace):
+            held = _descending(event)
             if held is None or held.parameter is None or any(made.holds(held.parameter) for made in optimizers):
                 continue
             updates = steps.setdefault((held.parameter.at, held.parameter.path), {})
@@ -141,12 +142,12 @@ def by_hand(paths: Sequence[Tape]) -> Iterator[Account]:
             updates[event.order] = step
         for updates in steps.values():
             own = next(iter(updates.values())).optimizer
-            yield _account(tape, own, [updates.get(event.order, event) for event in tape.events])
+            yield _account(tape, own, [updates.get(event.order, event) for event in tape.among(*_KINDS)])
 
 
 def _made(tape: Tape) -> list[Optimizer]:
     """Every optimizer of a path, those too that do nothing on it."""
-    return [*tape.optimizers(), *(event.optimizer for event in tape.events if isinstance(event, OptimizerMade))]
+    return [*tape.optimizers(), *(event.optimizer for event in tape.of(OptimizerMade))]
 
 
 def _descending(event: InPlace) -> Value | None:
@@ -166,7 +167,7 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
     cleared: list[Value] = []
     given = after_step = False
     is_alone = len(tape.optimizers()) == 1
-    for event in events or tape.events:
+    for event in events or tape.among(*_KINDS):
         match event:
             case Backward() if event.sink not in _ELSEWHERE:
                 if serves(optimizer, event, is_alone=is_alone):

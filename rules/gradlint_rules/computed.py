@@ -40,35 +40,32 @@ _LOGGERS = frozenset(
 
 def losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
     """The losses by their names or by the functions that gave them."""
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == FACT and event.value is not None:
-            yield event, event.value
+    return ((fact, fact.value) for fact in tape.facts(FACT) if fact.value is not None)
 
 
 @functools.lru_cache(maxsize=64)  # the paths of one entry, which two rules ask about
 def used(tape: Tape) -> tuple[Fact, ...]:
     """The losses that some backward needs, by a gradient or as a number, or that go where they cannot be followed."""
-    needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}
-    given = {id(source) for away in _away(tape) for source in ancestors(away)}
-    return tuple(fact for fact, value in losses(tape) if id(value) in needed or id(value) in given)
+    found = list(losses(tape))
+    if not found:
+        return ()
+    needed = {id(value) for value in ancestors(*(sink.value for sink in tape.backwards()), *_away(tape))}
+    return tuple(fact for fact, value in found if id(value) in needed)
 
 
 def _away(tape: Tape) -> Iterator[Value]:
     """What is given to unknown functions and containers that are not for logging, put under an unknown key, or asserted
     something of, as tests do."""
-    for event in tape.events:
-        match event:
-            case Fact(what="put-away" | "asserted", value=Value() as value):
-                yield value
-            case Kept(how="unknown", value=value) if not _is_logging(event.text.partition("(")[0]):
-                yield value
+    yield from (fact.value for fact in tape.facts("put-away", "asserted") if fact.value is not None)
+    for event in tape.of(Kept):
+        if event.how == "unknown" and not _is_logging(event.text.partition("(")[0]):
+            yield event.value
     yield from (call.result for call in foreign(tape) if call.result is not None)
 
 
 def foreign(tape: Tape) -> Iterator[ModuleCall]:
     """The calls of unknown functions that are not for logging."""
-    calls = (event for event in tape.events if isinstance(event, ModuleCall))
-    unknown = (call for call in calls if call.result is not None and call.result.op == "call")
+    unknown = (call for call in tape.of(ModuleCall) if call.result is not None and call.result.op == "call")
     return (call for call in unknown if not _is_logging(call.module.path))
 
 

@@ -66,19 +66,19 @@ class Choices:
         return next((fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None)
 
 
-def placed(tape: Tape) -> list[Fact]:
+def placed(tape: Tape) -> Sequence[Fact]:
     """What a path puts on devices."""
-    return [event for event in tape.events if isinstance(event, Fact) and event.what == PLACED]
+    return tape.facts(PLACED)
 
 
-def is_named(event: Event) -> bool:
-    """Whether something is put on a device that is written there, and not on what a variable says."""
-    return isinstance(event, Fact) and event.what == NAMED
+def placed_by_name(tape: Tape) -> Sequence[Fact]:
+    """What a path puts on a device that is written there, and not on what a variable says."""
+    return tape.facts(NAMED)
 
 
 def _needs_cuda(tape: Tape) -> bool:
     """Whether this path does what raises without CUDA, whatever the device: `torch.cuda.synchronize()`."""
-    return any(isinstance(event, Fact) and event.what == NEEDS_CUDA for event in tape.events)
+    return bool(tape.facts(NEEDS_CUDA))
 
 
 def _is_said_to_be_cuda(tape: Tape, chosen: Sequence[Fact]) -> bool:

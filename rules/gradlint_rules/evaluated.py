@@ -15,7 +15,7 @@ def mode_of(call: ModuleCall, modes: list[TrainMode]) -> TrainMode | None:
 def calls_in_eval_mode(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode]]:
     """Each call of a module that is in eval mode, with the `eval()` that put it there."""
     modes: list[TrainMode] = []
-    for event in tape.events:
+    for event in tape.among(TrainMode, ModuleCall) if tape.of(TrainMode) else ():
         if isinstance(event, TrainMode):
             modes.append(event)
         elif isinstance(event, ModuleCall):

@@ -55,7 +55,7 @@ def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape)
     if optimizer.parameters:
         held = identities(optimizer.parameters)
         return any(meet(one, other) for one in parameters for other in held)
-    stepped = {id(event.optimizer) for event in tape.events if isinstance(event, OptimizerStep)}
+    stepped = {id(step.optimizer) for step in tape.of(OptimizerStep)}
     return not optimizer.complete and stepped <= {id(optimizer)}
 
 

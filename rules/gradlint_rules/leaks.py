@@ -9,7 +9,7 @@ from gradlint_rules.starved import Starved
 def leak(found: Starved) -> GradMode | None:
     """The call that left grad mode off, if it is still off at the sink and is what starves the loss."""
     sink = found.arrival.sink
-    modes = [event for event in found.arrival.tape.events[: sink.order] if isinstance(event, GradMode)]
+    modes = [event for event in found.arrival.tape.of(GradMode) if event.order < sink.order]
     last = modes[-1] if modes else None
     if last is None or last.enabled:
         return None

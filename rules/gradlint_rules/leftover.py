@@ -35,7 +35,7 @@ def _is_earlier(sink: Backward, step: OptimizerStep) -> bool:
 
 def _clearing_before(account: Account, other: Backward, own: Backward) -> Event | None:
     """The clearing behind the last step before the other loss, by which another optimizer steps in the same round."""
-    steps = [event for event in account.tape.events if isinstance(event, OptimizerStep)]
+    steps = account.tape.of(OptimizerStep)
     before = [each for each in steps if each.optimizer is account.optimizer and each.order < other.order]
     behind = [each for each in steps if other.order < each.order < own.order]
     if not before or not behind or any(each.optimizer is account.optimizer for each in behind):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Backward, DType, Event, Fact, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
+from gradlint.tape import Backward, DType, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.visited import backwards
 from gradlint_rules.words import bare, calls, maker, places, to_sink, when
@@ -54,14 +54,13 @@ def is_step(op: str) -> bool:
     return op.rpartition(".")[2] == "step"
 
 
-def is_set(leaf: Value, event: Event) -> bool:
-    """Whether a parameter gets other values by way of `.data`: `p.data = new`, `p.data -= rate * p.grad`."""
-    match event:
-        case Fact(what="data-set", value=Value(parameter=parameter)):
-            return parameter is leaf.parameter
-        case InPlace(before=Value(op="torch.Tensor.data", inputs=(owner, *_))):
-            return owner.parameter is not None and owner.parameter is leaf.parameter
-    return False
+def set_after(order: int, tape: Tape) -> set[int]:
+    """The ids of the parameters that get other values by way of `.data`: `p.data = new`, `p.data -= rate * p.grad`."""
+    owners = [fact.value for fact in tape.facts("data-set") if fact.order >= order and fact.value is not None]
+    for event in tape.of(InPlace):
+        if event.order >= order and event.before.op == "torch.Tensor.data":
+            owners += event.before.inputs[:1]
+    return {id(owner.parameter) for owner in owners if owner.parameter is not None}
 
 
 def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten]:

@@ -30,8 +30,7 @@ class Update:
 
 def replicas(tape: Tape, *also: str) -> list[Module]:
     """The wrapped modules that a path speaks of, in these facts too."""
-    facts = (event for event in tape.events if isinstance(event, Fact) and event.module is not None)
-    found = [fact.module for fact in facts if fact.what in ("ddp-forward", "ddp-module", "no-sync", *also)]
+    found = [fact.module for fact in tape.facts("ddp-forward", "ddp-module", "no-sync", *also)]
     return list({id(module): module for module in found if module is not None}.values())
 
 
@@ -64,10 +63,10 @@ def updates(tape: Tape, replica: Module) -> Iterator[Update]:
     by_order = {run.sink.order: run for run in passes(tape, replica)}
     gathered: list[Pass] = []
     reduced = False
-    for event in tape.events:
+    for event in tape.among(Backward, OptimizerStep, ZeroGrad, "gradients-reduced") if by_order else ():
         if event.order in by_order:
             gathered.append(by_order[event.order])
-        elif isinstance(event, Fact) and event.what == "gradients-reduced":
+        elif isinstance(event, Fact):
             reduced = True
         elif isinstance(event, ZeroGrad):
             gathered, reduced = ([], False) if _clears(event, replica) else (gathered, reduced)

@@ -26,6 +26,7 @@ from gradlint_rules.held import identities, meet, optimizes, reached
 from gradlint_rules.words import bare
 
 SCALE_READ = "scale-read"
+_KINDS = (Backward, SCALE_READ, ZeroGrad, ScalerUpdate, Unscale, InPlace, Clip, OptimizerStep)
 _CLAMPS = ("clamp", "clamp_min", "clamp_max", "clip")
 _PRODUCTS = ("mul", "multiply")
 _QUOTIENTS = ("div", "divide", "true_divide")
@@ -67,7 +68,7 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
     """
     alive: list[Gradients] = []
     stepped: list[tuple[Scaler, Optimizer]] = []
-    for event in tape.events:
+    for event in tape.among(*_KINDS) if any(sink.scaler is not None for sink in tape.backwards()) else ():
         match event:
             case Backward(scaler=Scaler(enabled=enabled) as scaler) if enabled is not False:
                 if not _was_read(tape, event):
@@ -96,8 +97,7 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
 
 def _was_read(tape: Tape, sink: Backward) -> bool:
     """Whether the scale was read in the round of this backward, before it."""
-    before = (event for event in tape.events[: sink.order] if isinstance(event, Fact) and event.what == SCALE_READ)
-    return any(event.iteration == sink.iteration for event in before)
+    return any(read.order < sink.order and read.iteration == sink.iteration for read in tape.facts(SCALE_READ))
 
 
 def _clears(event: ZeroGrad, gradients: Gradients) -> bool:
@@ -186,7 +186,7 @@ def is_gated(meeting: Meeting, paths: Sequence[Tape], kind: type[Event]) -> bool
     """
     if meeting.gradients.scaler.enabled is not None:
         return False
-    return any(isinstance(event, kind) and _is_right(event) for tape in paths for event in tape.events)
+    return any(_is_right(event) for tape in paths for event in tape.of(kind))
 
 
 def _is_right(event: Event) -> bool:

@@ -12,7 +12,6 @@ from gradlint.tape import (
     Backward,
     Cut,
     Decision,
-    Fact,
     Kind,
     Optimizer,
     OptimizerStep,
@@ -186,8 +185,7 @@ def _is_of_numbers(value: Value) -> bool:
 
 def is_bypassed(cut: Value, tape: Tape) -> bool:
     """Whether it lies in the `forward` of a Function that was called without `apply`, which is GL804."""
-    facts = (event for event in tape.events if isinstance(event, Fact) and event.what == "function-not-applied")
-    called = {fact.at for fact in facts}
+    called = {fact.at for fact in tape.facts("function-not-applied")}
     return bool(called) and any(at in called for at in cut.stack)
 
 
@@ -207,13 +205,12 @@ def _likeliest(cuts: Sequence[Value], tape: Tape) -> list[Value]:
 
 def _turn_of(arrival: Arrival) -> Optimizer | None:
     """The optimizer that steps next or, where the run ends here, was cleared last, and has not stepped since."""
-    order, events = arrival.sink.order, arrival.tape.events
-    for event in (*events[order:], *reversed(events[:order])):
-        if isinstance(event, OptimizerStep):
-            return event.optimizer if event.order > order else None
-        if isinstance(event, ZeroGrad) and event.order < order:
-            return event.optimizer
-    return None
+    order, tape = arrival.sink.order, arrival.tape
+    following = next((step for step in tape.of(OptimizerStep) if step.order > order), None)
+    if following is not None:
+        return following.optimizer
+    before = [event for event in tape.among(OptimizerStep, ZeroGrad) if event.order < order]
+    return before[-1].optimizer if before and isinstance(before[-1], ZeroGrad) else None
 
 
 def _frozen_for_the_step(cuts: Sequence[Value], arrival: Arrival) -> list[Value]:

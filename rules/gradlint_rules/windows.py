@@ -158,11 +158,10 @@ def _round(event: Event, loop: int) -> int | None:
 def _gate(tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped: set[int]) -> Fact | None:
     """The condition that holds in the rounds with a step and in no other: the last one before the step."""
     sides: dict[Key, dict[int, tuple[Fact, set[str]]]] = {}
-    for event in tape.events:
-        if isinstance(event, Fact) and event.what == "branch":
-            number = _round(event, loop)
-            if number is not None:
-                sides.setdefault(key(event), {}).setdefault(number, (event, set()))[1].add(event.detail)
+    for event in tape.facts("branch"):
+        number = _round(event, loop)
+        if number is not None:
+            sides.setdefault(key(event), {}).setdefault(number, (event, set()))[1].add(event.detail)
     found = [
         next(event for number, (event, _) in by_round.items() if number in stepped)
         for by_round in sides.values()
@@ -203,7 +202,7 @@ class Leftover:
 def leftover(accumulation: Accumulation) -> Leftover | None:
     """What the last window of the loop leaves behind; None where a step after the loop uses it."""
     tape = accumulation.tape
-    end = next((e for e in tape.events if _is_end(e, accumulation.loop)), None)
+    end = _end_of(tape, accumulation.loop)
     last = accumulation.windows[-1].update.step
     left = tuple(sink for sink in accumulation.sinks if sink.order > last.order)
     if end is None or not left or _is_endless(tape, accumulation.sinks[0], end):
@@ -223,7 +222,7 @@ def leftover(accumulation: Accumulation) -> Leftover | None:
 
 def continues(accumulation: Accumulation) -> bool:
     """Whether a window that the end of the loop leaves open is filled by the next loop."""
-    end = next((e for e in accumulation.tape.events if _is_end(e, accumulation.loop)), None)
+    end = _end_of(accumulation.tape, accumulation.loop)
     last = accumulation.windows[-1].update.step
     if end is None or not any(sink.order > last.order for sink in accumulation.sinks):
         return False
@@ -258,11 +257,13 @@ def _stepped(accumulation: Accumulation, loop: int) -> set[int]:
 
 def _is_endless(tape: Tape, first: Event, end: Event) -> bool:
     """Whether what the loop runs over goes on for ever, and was only left."""
-    return any(isinstance(event, Fact) and event.what == "endless" for event in tape.events[first.order : end.order])
+    return any(first.order <= fact.order < end.order for fact in tape.facts("endless"))
 
 
-def _is_end(event: Event, loop: int) -> bool:
-    return isinstance(event, Iteration) and event.loop == loop and not event.begins and event.last
+def _end_of(tape: Tape, loop: int) -> Iteration | None:
+    """The end of the last round of a loop."""
+    rounds = (event for event in tape.of(Iteration) if event.loop == loop)
+    return next((event for event in rounds if not event.begins and event.last), None)
 
 
 _KEEP = {"scale", "mul", "div", "truediv", "true_divide", "divide", "add", "sub", "neg", "sum", "to"}
