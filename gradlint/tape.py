@@ -12,9 +12,9 @@ import functools
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -301,6 +301,7 @@ class Backward(Event):
     by_framework: bool = False  # the framework clears, scales, steps
     _ancestors: tuple[Value, ...] = ()  # of the loss; nearly every rule asks for them, or for the graph
     _graph: tuple[Value, ...] = ()
+    _leaves: tuple[Value, ...] | None = None
 
     @property
     def ancestors(self) -> tuple[Value, ...]:
@@ -315,9 +316,11 @@ class Backward(Event):
         return self._graph
 
     @property
-    def leaves(self) -> Iterator[Value]:
+    def leaves(self) -> tuple[Value, ...]:
         """Where that ends: parameters, leaves, and values assumed to carry gradient."""
-        return (value for value in self.graph if value.is_leaf)
+        if self._leaves is None:
+            self._leaves = tuple(value for value in self.graph if value.is_leaf)
+        return self._leaves
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -478,6 +481,7 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
+    answers: dict[object, Any] = field(default_factory=dict)  # that rules have worked out about it, by who asked
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
     _optimizers: dict[int, Optimizer] = field(default_factory=dict)
     _searched: int = 0  # how many of the events these are of
@@ -488,17 +492,17 @@ class Tape:
 
     def of(self, kind: type[_Kind]) -> Sequence[_Kind]:
         """The events of one kind, in order."""
-        self._search()
-        return cast("Sequence[_Kind]", self._kinds.get(kind, ()))
+        return cast("Sequence[_Kind]", self._by_kind().get(kind, ()))
 
     def facts(self, *names: str) -> Sequence[Fact]:
         """The facts of these names, in order."""
-        return cast("Sequence[Fact]", self.among(*names))
+        found = self.among(*names) if len(names) > 1 else self._by_kind().get(names[0], ())
+        return cast("Sequence[Fact]", found)
 
     def among(self, *kinds: type[Event] | str) -> Sequence[Event]:
         """The events of these kinds, and the facts of these names, in order."""
-        self._search()
-        found = [events for kind in kinds if (events := self._kinds.get(kind))]
+        known = self._by_kind()
+        found = [events for kind in kinds if (events := known.get(kind))]
         if len(found) > 1:
             return sorted(itertools.chain.from_iterable(found), key=_order)
         return found[0] if found else ()
@@ -508,12 +512,17 @@ class Tape:
 
     def optimizers(self) -> list[Optimizer]:
         """Every optimizer that stepped or cleared, in order of first use."""
-        self._search()
+        self._by_kind()
         return list(self._optimizers.values())
 
+    def _by_kind(self) -> Mapping[type[Event] | str, Sequence[Event]]:
+        """What there is of each kind: nearly every rule asks for some, and most events are of no rule."""
+        if self._searched < len(self.events):
+            self._search()
+        return self._kinds
+
     def _search(self) -> None:
-        """Nearly every rule asks what is among the events, some of them for each event; most events are of no rule."""
-        for event in itertools.islice(self.events, self._searched, None) if self._searched < len(self.events) else ():
+        for event in itertools.islice(self.events, self._searched, None):
             self._kinds[type(event)].append(event)
             if isinstance(event, Fact):
                 self._kinds[event.what].append(event)

@@ -111,7 +111,7 @@ def _cutting(cut: Value) -> str:
 
 def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
     """The leaf that stands in for the model, and the cut that it hides."""
-    found = list(arrival.sink.leaves)
+    found = arrival.sink.leaves
     if not found or not all(_is_made(leaf) for leaf in found) or any(_is_wanted(leaf, arrival) for leaf in found):
         return None
     for leaf in sorted(found, key=lambda leaf: leaf.at):

@@ -206,7 +206,7 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
             if not _is_known(step.optimizer, used):
                 continue
             sink, made = _before(step, tape), step.optimizer.order
-            reached = list(sink.leaves) if sink is not None else []
+            reached = sink.leaves if sink is not None else ()
             is_later = made is not None and any(leaf.order > made for leaf in reached)
             is_seen = step.starved if tape.traced else made is not None
             if sink is None or not reached or is_later or not is_seen:

@@ -22,6 +22,7 @@ from gradlint.tape import (
     ZeroGrad,
     ancestors,
 )
+from gradlint_rules.asked import of_paths, of_tape
 from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 
@@ -102,14 +103,10 @@ def key(event: Event) -> Key:
     return event.at, event.stack
 
 
-_latest: list[tuple[Sequence[Tape], list[Account]]] = []
-
-
+@of_paths
 def accounts(paths: Sequence[Tape]) -> list[Account]:
     """The accounts of every optimizer on every path, but for those that a framework keeps by itself."""
-    if not _latest or _latest[0][0] is not paths:  # one rule after the other asks for the same paths
-        _latest[:] = [(paths, [_account(tape, optimizer) for tape in paths for optimizer in tape.optimizers()])]
-    return _latest[0][1]
+    return [_account(tape, optimizer) for tape in paths for optimizer in tape.optimizers()]
 
 
 def idle(paths: Sequence[Tape]) -> Iterator[Account]:
@@ -160,6 +157,12 @@ def _descending(event: InPlace) -> Value | None:
     return None
 
 
+@of_tape
+def _concerning(tape: Tape) -> list[Event]:
+    """The events that are about gradients, without most writes in place."""
+    return [event for event in tape.among(*_KINDS) if not isinstance(event, InPlace) or _may_clear(event)]
+
+
 def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> Account:
     made = Account(tape, optimizer)
     pending: list[Gradient] = []
@@ -167,7 +170,7 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
     cleared: list[Value] = []
     given = after_step = False
     is_alone = len(tape.optimizers()) == 1
-    for event in events or tape.among(*_KINDS):
+    for event in events or _concerning(tape):
         match event:
             case Backward() if event.sink not in _ELSEWHERE:
                 if serves(optimizer, event, is_alone=is_alone):
@@ -214,13 +217,13 @@ def _doubt(pending: Sequence[Gradient], event: ZeroGrad) -> None:
     """Marks what is cleared of an optimizer that is not known to hold it: `net.zero_grad()` of `pick(net)`."""
     gone = identities(event.parameters)
     for gradient in pending:
-        if share(gone, identities(list(gradient.sink.leaves))):
+        if share(gone, identities(gradient.sink.leaves)):
             gradient.doubtful = True
 
 
 def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:
     """Whether a backward adds to the gradients of this optimizer's parameters, as far as is known."""
-    found = list(sink.leaves)
+    found = sink.leaves
     if any(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found):
         return True
     if optimizer.complete or not is_alone:
@@ -231,7 +234,7 @@ def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:
 def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]) -> bool | None:
     """Whether all that the optimizer holds is cleared by now (False: some of it, or perhaps); None: nothing of it."""
     if isinstance(event, InPlace):
-        if bare(event.write.op) not in _ZEROES or not is_gradient(event.before):
+        if not _may_clear(event):
             return None
         values: tuple[Value, ...] = (event.before, *event.before.inputs)  # `p.grad`, or `p.grad.data`
     else:
@@ -250,6 +253,10 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     cleared += values
     done = identities(cleared)
     return len(held) == len(optimizer.parameters) and all(share(done, [one]) for one in held)
+
+
+def _may_clear(event: InPlace) -> bool:
+    return bare(event.write.op) in _ZEROES and is_gradient(event.before)
 
 
 def _zeroes(event: InPlace) -> bool:

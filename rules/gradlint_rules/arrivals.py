@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.tape import Backward, Decision, Tape, Value
+from gradlint_rules.asked import of_paths
 
 _Key = tuple[Span, bool, int]
 _NOW = -1
@@ -29,17 +30,9 @@ class Arrival:
         return not self.loss.requires_grad and not (self.sink.guarded or self.sink.caught)
 
 
-_latest: list[tuple[Sequence[Tape], Sequence[Sequence[Arrival]]]] = []
-
-
+@of_paths
 def arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
     """All arrivals, those at one sink together, in the order of the source."""
-    if not _latest or _latest[0][0] is not paths:  # one rule after the other asks for the same paths
-        _latest[:] = [(paths, _arrivals(paths))]
-    return _latest[0][1]
-
-
-def _arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
     sinks: dict[tuple[Span, tuple[Span, ...]], list[Arrival]] = {}
     for tape in paths:
         for sink in tape.backwards():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 
 from gradlint import names
 from gradlint.tape import Fact, Kept, ModuleCall, Tape, Value, ancestors
+from gradlint_rules.asked import of_tape
 
 FACT = "loss"
 _TELLS = re.compile(  # by itself, or by what it tells: `log`, `log_metrics`, and not `log_prob`
@@ -43,7 +43,7 @@ def losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
     return ((fact, fact.value) for fact in tape.facts(FACT) if fact.value is not None)
 
 
-@functools.lru_cache(maxsize=64)  # the paths of one entry, which two rules ask about
+@of_tape
 def used(tape: Tape) -> tuple[Fact, ...]:
     """The losses that some backward needs, by a gradient or as a number, or that go where they cannot be followed."""
     found = list(losses(tape))

@@ -8,6 +8,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.tape import Backward, DType, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.asked import of_tape
 from gradlint_rules.visited import backwards
 from gradlint_rules.words import bare, calls, maker, places, to_sink, when
 
@@ -66,7 +67,7 @@ def set_after(order: int, tape: Tape) -> set[int]:
 def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten]:
     """What was saved and then written, each write once: by writes that autograd sees, or by those that it does not."""
     told: set[Span] = set()
-    stale = {id(sink): found for tape in paths for sink, found in _stale(tape, counted)}
+    stale = {id(sink): found[counted] for tape in paths for sink, found in _stale(tape)}
     for sink in arrivals(paths):
         found = [(arrival, *entry) for arrival in sink for entry in stale[id(arrival.sink)]]
         for arrival, user, saved, write in found:
@@ -79,12 +80,23 @@ def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten
             yield Overwritten(arrival, user, saved, write, _is_parameter(saved.storage, arrival.loss), condition)
 
 
-def _stale(tape: Tape, counted: bool) -> Iterator[tuple[Backward, list[_Stale]]]:
-    """For each backward what it finds overwritten; what it finds freed raises (GL507), whatever was written."""
+@of_tape
+def _stale(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
+    """For each backward what it finds overwritten, by writes that count and by others.
+
+    What it finds freed raises (GL507), whatever was written.
+    """
+    found: list[tuple[Backward, dict[bool, list[_Stale]]]] = []
     for sink, values, freed_by in backwards(tape):
-        saved = [(user, saved) for user in values if id(user) not in freed_by for saved in user.saves]
-        found = [(user, kept, _first_write(kept, sink, counted)) for user, kept in saved]
-        yield sink, [(user, kept, write) for user, kept, write in found if write is not None]
+        stale: dict[bool, list[_Stale]] = {True: [], False: []}
+        for user in values:
+            for saved in user.saves if id(user) not in freed_by else ():
+                for counted, told in stale.items() if len(saved.storage.writes) > saved.order else ():
+                    write = _first_write(saved, sink, counted)
+                    if write is not None:
+                        told.append((user, saved, write))
+        found.append((sink, stale))
+    return found
 
 
 def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:

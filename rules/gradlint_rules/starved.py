@@ -21,6 +21,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.asked import of_paths
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
 _FIRST = {"div", "truediv", "true_divide", "divide", "idiv", "itruediv", "floordiv", "getitem", "index", "index_select"}
@@ -98,8 +99,7 @@ def place(cut: Value) -> Span:
 def starved(paths: Sequence[Tape], why: Why) -> Iterator[Starved]:
     """The losses of an entry that get no gradient for the reason `why`, each culprit once."""
     told: set[Span] = set()
-    for sink in arrivals(paths):
-        blamed = [(arrival, _blame(arrival)) for arrival in sink]
+    for blamed in _blamed(paths):
         if why is Why.CONSTANT and _is_always_cut(blamed):
             continue
         for found in _at_sink(blamed, why):
@@ -109,6 +109,13 @@ def starved(paths: Sequence[Tape], why: Why) -> Iterator[Starved]:
 
 
 _Blame = dict[Why, list[Value]]
+
+
+@of_paths
+def _blamed(paths: Sequence[Tape]) -> list[list[tuple[Arrival, _Blame]]]:
+    """What is to blame at each arrival of a loss, those at one sink together; of the sinks where anything is."""
+    found = ([(arrival, _blame(arrival)) for arrival in sink] for sink in arrivals(paths))
+    return [blamed for blamed in found if any(blame for _, blame in blamed)]
 
 
 def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why) -> Iterator[Starved]:
@@ -157,10 +164,10 @@ def _is_of_data(loss: Value) -> bool:
     return all(value.kind in (Kind.DATA, Kind.CONSTANT) and not value.assumed for value in sources)
 
 
-def _views_of_parameters(sink: Backward) -> list[Value]:
+def _views_of_parameters(sink: Backward) -> Sequence[Value]:
     """The leaves of a loss, if all are views of parameters made under `no_grad`, which require grad by themselves."""
     are_views = all(leaf.kind is Kind.LEAF and leaf.cut is Cut.GRAD_MODE for leaf in sink.leaves)
-    return list(sink.leaves) if are_views else []
+    return sink.leaves if are_views else ()
 
 
 def is_cut(value: Value) -> bool:

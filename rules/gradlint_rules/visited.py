@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 
 from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, above, sure
+from gradlint_rules.asked import of_tape
 
 # What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it was multiplied by.
 _SAVES_BESIDES = {"product", "division", "gradient"}
@@ -34,7 +34,7 @@ def taught(sink: Backward, tape: Tape) -> Sequence[Value]:
     return surely_visited(sink, tape) if _in_view(tape)[id(sink)] else visited(sink)
 
 
-@functools.lru_cache(maxsize=64)
+@of_tape
 def _in_view(tape: Tape) -> dict[int, bool]:
     """For each backward, whether some of what is trained is in view."""
     optimizers = tape.optimizers()
@@ -47,14 +47,19 @@ def _is_trained(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
     return not leaf.assumed or (leaf.parameter is not None and any(each.holds(leaf.parameter) for each in optimizers))
 
 
-@functools.lru_cache(maxsize=64)  # the paths of one entry, which several rules ask about
+@of_tape
 def _surely_visited(tape: Tape) -> dict[int, Sequence[Value]]:
     optimizers = tape.optimizers()
     return {id(sink): sure(visited(sink), optimizers) for sink in tape.backwards()}
 
 
-def backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:
+@of_tape
+def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
     """Each backward, what it visits that saved something, and by which earlier one each of these (by id) was freed."""
+    return list(_backwards(tape))
+
+
+def _backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:
     freed_by: dict[int, Backward] = {}
     for sink in tape.backwards():
         if sink.caught:

@@ -10,6 +10,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.tape import Backward, End, Event, Fact, Iteration, Kind, OptimizerStep, Tape, Value, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, key
+from gradlint_rules.asked import of_paths
 from gradlint_rules.words import bare
 
 
@@ -83,11 +84,11 @@ class Accumulation:
         return sum(key(sink) == key(self.sinks[0]) for sink in (*update.fresh, *wiped))
 
 
-def accumulations(paths: Sequence[Tape]) -> Iterator[Accumulation]:
+@of_paths
+def accumulations(paths: Sequence[Tape]) -> list[Accumulation]:
     """Every accumulation on the paths on which each branch goes the same way in all rounds."""
-    for account in accounts(paths):
-        if _is_uniform(account.tape):
-            yield from _of(account)
+    uniform = (account for account in accounts(paths) if account.updates and _is_uniform(account.tape))
+    return [found for account in uniform for found in _of(account)]
 
 
 def _is_uniform(tape: Tape) -> bool:

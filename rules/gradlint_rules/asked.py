@@ -1,0 +1,39 @@
+"""Answers about paths that several rules ask for: each is worked out once, and lives as long as the paths."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+from gradlint.tape import Tape
+
+_Answer = TypeVar("_Answer")
+
+
+def of_tape(function: Callable[[Tape], _Answer]) -> Callable[[Tape], _Answer]:
+    """Has `function` work out its answer about a tape once."""
+
+    @functools.wraps(function)
+    def ask(tape: Tape) -> _Answer:
+        if function not in tape.answers:
+            tape.answers[function] = function(tape)
+        return cast("_Answer", tape.answers[function])
+
+    return ask
+
+
+def of_paths(function: Callable[[Sequence[Tape]], _Answer]) -> Callable[[Sequence[Tape]], _Answer]:
+    """Has `function` work out its answer about the paths of an entry once."""
+
+    @functools.wraps(function)
+    def ask(paths: Sequence[Tape]) -> _Answer:
+        if not paths:
+            return function(paths)
+        about, answer = paths[0].answers.get(function, (None, None))
+        if about is not paths:
+            answer = function(paths)
+            paths[0].answers[function] = paths, answer
+        return cast("_Answer", answer)
+
+    return ask
