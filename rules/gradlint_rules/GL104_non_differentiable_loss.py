@@ -124,6 +124,8 @@ def _not_implemented(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _missing(arrival: Arrival) -> Value | None:
+    if not any(value.missing_derivative for value in arrival.sink.graph):
+        return None
     missing = [value for value in surely_visited(arrival.sink, arrival.tape) if value.missing_derivative]
     return min(missing, key=lambda value: value.at, default=None)
 

@@ -107,6 +107,7 @@ from gradlint.tape import (
     Tape,
     Value,
 )  # fmt: skip
+from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import identities, overlap
 from gradlint_rules.overwritten import is_step, set_after
@@ -310,9 +311,8 @@ def _behind(sink: Backward) -> Iterator[tuple[Value, Value]]:
 def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
     """The trainable parameters behind what was copied into a leaf of the loss: written weights have no graph."""
     leaves = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
-    for event in tape.among(InPlace, *_COPIES):
-        target, sources, op = _copied(event)
-        if target is None or id(target) not in leaves or event.order >= sink.order:
+    for event, target, sources, op in _copies(tape):
+        if id(target) not in leaves or event.order >= sink.order:
             continue
         computed = tuple(source for source in sources if source.records and not source.assumed)
         if computed:
@@ -323,6 +323,13 @@ def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
             for source in computed:
                 for leaf in _reached(source):
                     yield copy, leaf
+
+
+@of_tape
+def _copies(tape: Tape) -> list[tuple[Event, Parameter, Sequence[Value], str]]:
+    """What gets values where autograd records nothing: the event, the parameter, what they come from, and how."""
+    found = ((event, *_copied(event)) for event in tape.among(InPlace, *_COPIES))
+    return [(event, target, sources, op) for event, target, sources, op in found if target is not None]
 
 
 def _copied(event: Event) -> tuple[Parameter | None, Sequence[Value], str]:

@@ -82,7 +82,7 @@ from gradlint.tape import (
     graph,
 )  # fmt: skip
 from gradlint_rules.computed import losses, used
-from gradlint_rules.held import identities, overlap, reached
+from gradlint_rules.held import distinct, identities, overlap, reached
 from gradlint_rules.scalars import is_scalar
 from gradlint_rules.words import calls, listed, places, to_sink
 
@@ -108,10 +108,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
     if not all(tape.complete for tape in paths):
         return
-    needed = {fact.at for tape in paths for fact in used(tape)}
-    trained = [parameter for tape in paths for sink in tape.backwards() for parameter in reached(sink)]
+    candidates = [(tape, beside) for tape in paths if (beside := _beside(tape))]
+    needed = {fact.at for tape in paths for fact in used(tape)} if candidates else set()
+    found = [(tape, unused) for tape, beside in candidates for unused in _unused(beside, tape, needed)]
+    trained = distinct(leaf for tape in paths for sink in tape.backwards() for leaf in sink.leaves) if found else []
     told: set[Span] = set()
-    found = [(tape, unused) for tape in paths for unused in _unused(tape, needed)]
     measures = {unused.fact.at for _, unused in found if _is_measure(unused)}  # in one round, and so in all
     for tape, unused in found:
         only = _trained_by_it_alone(unused, tape, trained)
@@ -128,20 +129,22 @@ def _report(unused: _Unused, only: Sequence[str]) -> Report:
     return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, unused.sink.stack), to_sink(unused.sink)))
 
 
-def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
-    """The losses of training steps that are used on no path; of one within another, the outer one."""
-    modes = {event.order: event.training for event in tape.of(TrainMode)}
-    found: list[_Unused] = []
+def _beside(tape: Tape) -> list[_Unused]:
+    """The losses of training steps, each with what is back-propagated in its round: all of them can be used."""
     sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
+    first: dict[tuple[tuple[int, int], ...], Backward] = {}
+    for sink in sinks if tape.of(OptimizerStep) else ():
+        first.setdefault(sink.iteration, sink)
+    return [
+        _Unused(fact, value, first[fact.iteration], sinks) for fact, value in losses(tape) if fact.iteration in first
+    ]
+
+
+def _unused(beside: Sequence[_Unused], tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
+    """Those that are used on no path; of one within another, the outer one."""
     given = {id(value) for fact, value in losses(tape) if not fact.detail}
-    for fact, value in losses(tape):
-        if fact.detail and not is_scalar(value, given):
-            continue
-        training = next((modes[order] for order in sorted(modes, reverse=True) if order < fact.order), True)
-        beside = next((sink for sink in sinks if sink.iteration == fact.iteration), None)
-        is_trained = beside is not None and any(_is_around(step, fact) for step in _steps_after(tape, beside))
-        if fact.at not in needed and training is not False and beside is not None and is_trained:
-            found.append(_Unused(fact, value, beside, sinks))
+    left = [each for each in beside if each.fact.at not in needed and _is_trained(each, tape)]
+    found = [each for each in left if not each.fact.detail or is_scalar(each.loss, given)]
     for unused in found:
         inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)
         if not inner:
@@ -150,6 +153,14 @@ def _unused(tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
 
 def _is_within(loss: Value, other: Value) -> bool:
     return loss.iteration == other.iteration and any(value is loss for value in graph(other))
+
+
+def _is_trained(beside: _Unused, tape: Tape) -> bool:
+    """Whether a loss is computed in train mode, and a step follows what is back-propagated beside it."""
+    before = [mode for mode in tape.of(TrainMode) if mode.order < beside.fact.order]
+    if before and before[-1].training is False:
+        return False
+    return any(_is_around(step, beside.fact) for step in _steps_after(tape, beside.sink))
 
 
 def _is_around(step: OptimizerStep, fact: Fact) -> bool:

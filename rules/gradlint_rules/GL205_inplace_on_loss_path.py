@@ -75,9 +75,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
     told |= {event.write.at for tape in paths for event in tape.of(InPlace) if _is_refused(event)}
     for tape in paths:
-        on_path = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape)}
-        for event in tape.of(InPlace):
-            if id(event.after) in on_path and _is_plain(event, told):
+        writes = [event for event in tape.of(InPlace) if _is_plain(event, told)]
+        sinks = tape.backwards() if writes else ()
+        on_path = {id(value) for sink in sinks for value in surely_visited(sink, tape)}
+        for event in writes:
+            if id(event.after) in on_path and event.write.at not in told:
                 told.add(event.write.at)
                 yield Report(event.write.at, _message(event), _HELP)
 

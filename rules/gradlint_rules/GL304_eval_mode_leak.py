@@ -84,7 +84,7 @@ from gradlint.tape import (
     leaves,
 )
 from gradlint_rules.accounts import accounts
-from gradlint_rules.evaluated import mode_of
+from gradlint_rules.evaluated import Modes
 from gradlint_rules.held import reached
 from gradlint_rules.order import called_name, nested, receiver, whole_call
 from gradlint_rules.uncut import unsafe
@@ -99,9 +99,10 @@ _HELP = "Call `train()` at the start of each epoch, and after each evaluation wi
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
     told: set[Span] = set()
-    unused = _unused(paths)
-    updates = any(_updates(event) for tape in paths for event in tape.among(*_UPDATING))
-    for tape in paths:
+    evaluating = [tape for tape in paths if tape.of(TrainMode)]
+    unused = _unused(paths) if evaluating else set()
+    updates = bool(evaluating) and any(_updates(event) for tape in paths for event in tape.among(*_UPDATING))
+    for tape in evaluating:
         for mode, sink in _leaks(tape, unused):
             if mode.at not in told and (updates or not _is_in_view(sink)):
                 told.add(mode.at)
@@ -139,18 +140,16 @@ def _unused(paths: Sequence[Tape]) -> set[int]:
 
 
 def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Backward]]:
-    if not tape.of(TrainMode):
-        return
     needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}  # for training, frozen or not
-    modes: list[TrainMode] = []
+    modes = Modes()
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
     used: list[tuple[ModuleCall, TrainMode | None]] = []  # what the next backward can run through
     meant: dict[int, bool] = {}  # by the id of a module: whether it is trained in eval mode from the first step on
     for event in tape.among(TrainMode, ModuleCall, Backward):
         if isinstance(event, TrainMode):
-            modes.append(event)
+            modes.change(event)
         elif isinstance(event, ModuleCall):
-            mode = mode_of(event, modes)
+            mode = modes.of(event)
             used.append((event, mode))
             if _is_eval(mode) and id(event.result) not in needed:
                 evaluated.add(id(mode))

@@ -98,9 +98,10 @@ _HELP = "Keep `.item()` or `.detach()` of it."
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
     told: set[Span] = set()
-    needed = {event.at for tape in paths for event in tape.of(Kept) if _is_needed(event, tape)}
-    vague = {id(event) for tape in paths for event in _vague(tape.of(Kept))}
-    for tape in (path for path in paths if path.complete):  # else the backward that needs it may be what was not run
+    keeping = [tape for tape in paths if tape.of(Kept)]
+    needed = {event.at for tape in keeping for event in tape.of(Kept) if _is_needed(event, tape)}
+    vague = {id(event) for tape in keeping for event in _vague(tape.of(Kept))}
+    for tape in (path for path in keeping if path.complete):  # else the backward that needs it may be what was not run
         graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
         for event in tape.of(Kept):
             if event.at in told | needed or id(event) in vague or _is_written_once(event, tape):

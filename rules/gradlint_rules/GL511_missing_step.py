@@ -79,7 +79,7 @@ from gradlint.tape import (
 )
 from gradlint_rules.accounts import Account, accounts, idle, is_gradient, key
 from gradlint_rules.computed import foreign, losses, used
-from gradlint_rules.held import identities, share
+from gradlint_rules.held import distinct, identities, share
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, listed, places
@@ -173,8 +173,9 @@ def _unfed(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Fact]]:
         return
     if any(_named_alone(tape) for tape in paths):
         return
-    followed = {fact.at for tape in paths for fact in used(tape)}
-    for tape in paths:
+    stepping = [tape for tape in paths if tape.of(OptimizerStep)]
+    followed = {fact.at for tape in paths for fact in used(tape)} if stepping else set()
+    for tape in stepping:
         for step in tape.of(OptimizerStep):
             if step.closure:
                 continue
@@ -197,13 +198,14 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
 
     Where the model came after the optimizer, that is a stale optimizer (GL513).
     """
-    if not all(tape.complete and _is_in_view(tape) for tape in paths):
+    steps = any(tape.of(OptimizerStep) for tape in paths)
+    if not steps or not all(tape.complete and _is_in_view(tape) for tape in paths):
         return
-    used = identities(value for tape in paths for value in _in_use(tape))
+    used: list[Parameter] | None = None
     for tape in paths:
-        held = identities(value for optimizer in tape.optimizers() for value in optimizer.parameters)
+        held = distinct(value for optimizer in tape.optimizers() for value in optimizer.parameters)
         for step in tape.of(OptimizerStep):
-            if not _is_known(step.optimizer, used):
+            if not _is_known(step.optimizer):
                 continue
             sink, made = _before(step, tape), step.optimizer.order
             reached = sink.leaves if sink is not None else ()
@@ -211,7 +213,10 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
             is_seen = step.starved if tape.traced else made is not None
             if sink is None or not reached or is_later or not is_seen:
                 continue
-            if not _are_the_same(identities(reached), held) and not _came_late(reached, tape):
+            if _are_the_same(identities(reached), held) or _came_late(reached, tape):
+                continue
+            used = distinct(value for path in paths for value in _in_use(path)) if used is None else used
+            if not share(identities(step.optimizer.parameters), used):
                 yield step, sink
 
 
@@ -237,24 +242,19 @@ def _is_in_view(tape: Tape) -> bool:
 
 def _in_use(tape: Tape) -> Iterator[Value]:
     """What flows into a loss on some way, cut or not, or into what is written in place: other rules tell of it."""
-    for sink in tape.backwards():
-        yield from sink.ancestors
-    for _, loss in losses(tape):
-        yield from ancestors(loss)
-    for event in tape.of(InPlace):
-        yield from (each for value in event.write.by for each in ancestors(value))
-    for fact in tape.of(Fact):
-        if fact.source is not None:
-            yield from ancestors(fact.source)
+    ends = [sink.value for sink in tape.backwards()]
+    ends += [loss for _, loss in losses(tape)]
+    ends += [value for event in tape.of(InPlace) for value in event.write.by]
+    ends += [fact.source for fact in tape.of(Fact) if fact.source is not None]
+    return ancestors(*ends)
 
 
-def _is_known(optimizer: Optimizer, used: Sequence[Parameter]) -> bool:
-    """Whether all that an optimizer holds is known, some of it can be trained, and nothing uses it."""
+def _is_known(optimizer: Optimizer) -> bool:
+    """Whether all that an optimizer holds is known, and some of it can be trained."""
     if optimizer.escapes or optimizer.stepped_elsewhere or not optimizer.complete:
         return False
     own = optimizer.parameters
-    trains = any(value.requires_grad for value in own) and not any(value.assumed for value in own)
-    return trains and not share(identities(own), used)
+    return any(value.requires_grad for value in own) and not any(value.assumed for value in own)
 
 
 def _before(step: OptimizerStep, tape: Tape) -> Backward | None:

@@ -151,9 +151,8 @@ def _descending(event: InPlace) -> Value | None:
     """The parameter that is written here with what its own gradient gives."""
     for value in (event.before, *event.before.inputs):  # `p`, or `p.data`
         if value.parameter is not None and "gradient" not in value.flags:
-            sources = (source for given in event.write.by for source in ancestors(given))
-            gradients = [source for source in sources if "gradient" in source.flags]
-            return value if share(identities(gradients), [value.parameter]) else None
+            gradients = [source for source in ancestors(*event.write.by) if "gradient" in source.flags]
+            return value if gradients and share(identities(gradients), [value.parameter]) else None
     return None
 
 

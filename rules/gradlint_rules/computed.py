@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -69,6 +70,7 @@ def foreign(tape: Tape) -> Iterator[ModuleCall]:
     return (call for call in unknown if not _is_logging(call.module.path))
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_logging(path: str) -> bool:
     """Whether a function is for logging: by its whole name, or by what it is a method of."""
     *owners, name = names.parts(path) or ("",)

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.tape import ModuleCall, Tape, TrainMode, Value
+from gradlint.tape import Module, ModuleCall, Tape, TrainMode, Value
 
 
-def mode_of(call: ModuleCall, modes: list[TrainMode]) -> TrainMode | None:
-    """The latest of these changes that reached the module of a call."""
-    return next((mode for mode in reversed(modes) if mode.module and call.module.is_within(mode.module)), None)
+class Modes:
+    """The changes of mode of modules, as far as a path has come."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, TrainMode] = {}  # by the id of the module that was asked
+
+    def change(self, mode: TrainMode) -> None:
+        self._latest[id(mode.module)] = mode
+
+    def of(self, call: ModuleCall) -> TrainMode | None:
+        """The latest change that reached the module of a call."""
+        reaching: list[TrainMode] = []
+        module: Module | None = call.module
+        while module is not None:
+            if id(module) in self._latest:
+                reaching.append(self._latest[id(module)])
+            module = module.parent
+        return max(reaching, key=lambda mode: mode.order, default=None)
 
 
 def calls_in_eval_mode(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode]]:
     """Each call of a module that is in eval mode, with the `eval()` that put it there."""
-    modes: list[TrainMode] = []
+    modes = Modes()
     for event in tape.among(TrainMode, ModuleCall) if tape.of(TrainMode) else ():
         if isinstance(event, TrainMode):
-            modes.append(event)
+            modes.change(event)
         elif isinstance(event, ModuleCall):
-            mode = mode_of(event, modes)
+            mode = modes.of(event)
             if mode is not None and mode.training is False:
                 yield event, mode
 

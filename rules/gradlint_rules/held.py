@@ -14,7 +14,7 @@ def overlap(one: Parameter, other: Parameter) -> bool:
 
     On two paths it is known by where it is made and what it is called; on one path, two models can have that in common.
     """
-    return (one.at, one.path) == (other.at, other.path) or meet(one, other)
+    return meet(one, other) or (one.at == other.at and one.path == other.path)
 
 
 def meet(one: Parameter, other: Parameter) -> bool:
@@ -35,6 +35,11 @@ def _is_within(module: Module, other: Module) -> bool:
 def reached(sink: Backward) -> list[Parameter]:
     """The parameters that a backward gives a gradient."""
     return identities(sink.leaves)
+
+
+def distinct(values: Iterable[Value]) -> list[Parameter]:
+    """The parameters that some values are, each once."""
+    return list({id(value.parameter): value.parameter for value in values if value.parameter is not None}.values())
 
 
 def identities(values: Iterable[Value]) -> list[Parameter]:
