@@ -470,6 +470,7 @@ class End(Event):
 
 
 _Kind = TypeVar("_Kind", bound=Event)
+_OF_OPTIMIZERS = (OptimizerStep, ZeroGrad)
 
 
 @dataclass(eq=False, slots=True)
@@ -526,7 +527,7 @@ class Tape:
             self._kinds[type(event)].append(event)
             if isinstance(event, Fact):
                 self._kinds[event.what].append(event)
-            elif isinstance(event, OptimizerStep | ZeroGrad) and event.optimizer:
+            elif isinstance(event, _OF_OPTIMIZERS) and event.optimizer:
                 self._optimizers.setdefault(id(event.optimizer), event.optimizer)
         self._searched = len(self.events)
 

@@ -111,7 +111,7 @@ from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import identities, overlap
 from gradlint_rules.overwritten import is_step, set_after
-from gradlint_rules.starved import is_bypassed, is_cut, is_meant, place
+from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
 
@@ -275,7 +275,7 @@ def _held_behind(tape: Tape) -> Iterator[_Blocked]:
         optimizers = _steps_after(sink, tape)
         if not optimizers or not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
             continue
-        for obstacle, leaf in (*_behind(sink), *_behind_copies(sink, tape)):
+        for obstacle, leaf in (*_behind(sink, tape), *_behind_copies(sink, tape)):
             parameter = leaf.parameter
             if parameter is None or (id(obstacle), id(parameter)) in seen:
                 continue
@@ -299,9 +299,9 @@ def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
     return found
 
 
-def _behind(sink: Backward) -> Iterator[tuple[Value, Value]]:
+def _behind(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
     """The trainable parameters behind each obstacle on the way to a loss."""
-    for value in sink.ancestors:
+    for value in cut_short(sink, tape):
         if _is_obstacle(value):
             for source in value.inputs:
                 for leaf in _reached(source):

@@ -91,7 +91,7 @@ from gradlint.finding import Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, leaves
 from gradlint_rules.arrivals import Arrival, arrivals
-from gradlint_rules.starved import is_cut, is_meant
+from gradlint_rules.starved import cut_short, is_cut, is_meant
 from gradlint_rules.words import bare, calls, loss_of, maker, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
@@ -110,7 +110,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for sink in arrivals(paths):
         for arrival in sink:
-            for cut, share in _dead_shares(arrival.sink):
+            is_cut_short = any(value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape))
+            for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
                 if cut.at not in told and _is_known_to_carry(cut, arrival.tape):
                     told.add(cut.at)
                     yield _report(arrival, cut, share)

@@ -67,7 +67,7 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Cut, Tape, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
-from gradlint_rules.starved import is_cut
+from gradlint_rules.starved import cut_short, is_cut
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import loss_of
 
@@ -85,7 +85,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _cuts(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    for value in arrival.sink.ancestors:
+    for value in cut_short(arrival.sink, arrival.tape):
         if value.cut is Cut.CHECKPOINT and is_cut(value):
             yield value.at, value
 

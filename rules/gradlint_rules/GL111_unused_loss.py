@@ -145,14 +145,12 @@ def _unused(beside: Sequence[_Unused], tape: Tape, needed: set[Span]) -> Iterato
     given = {id(value) for fact, value in losses(tape) if not fact.detail}
     left = [each for each in beside if each.fact.at not in needed and _is_trained(each, tape)]
     found = [each for each in left if not each.fact.detail or is_scalar(each.loss, given)]
-    for unused in found:
-        inner = any(unused.loss is not other.loss and _is_within(unused.loss, other.loss) for other in found)
-        if not inner:
-            yield unused
+    inner = {id(value) for outer in found for value in graph(outer.loss) if _is_within(value, outer.loss)}
+    return (each for each in found if id(each.loss) not in inner)
 
 
 def _is_within(loss: Value, other: Value) -> bool:
-    return loss.iteration == other.iteration and any(value is loss for value in graph(other))
+    return loss is not other and loss.iteration == other.iteration
 
 
 def _is_trained(beside: _Unused, tape: Tape) -> bool:

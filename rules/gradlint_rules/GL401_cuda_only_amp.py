@@ -67,7 +67,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape
-from gradlint_rules.devices import AMP, CUDA, Amp, Choices, chosen_here, is_about_devices, is_checked
+from gradlint_rules.devices import AMP, CUDA, Amp, choices, chosen_here, is_about_devices, is_checked
 from gradlint_rules.portable import told_the_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -80,10 +80,10 @@ _MADE = ("autocast", "GradScaler")
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every autocast and scaler for CUDA that is enabled on a path without it."""
-    choices = Choices.of(paths)
+    found = choices(paths)
     told: set[Span] = set()
-    for tape in paths if choices.places else ():
-        elsewhere = choices.without_cuda(tape)
+    for tape in paths if found.places else ():
+        elsewhere = found.without_cuda(tape)
         for fact in _for_cuda(tape) if elsewhere is not None else ():
             if elsewhere is not None and fact.at not in told and not is_checked(fact, paths):
                 told.add(fact.at)

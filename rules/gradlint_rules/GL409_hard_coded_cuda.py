@@ -57,7 +57,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape
-from gradlint_rules.devices import CUDA, Choices, chosen_here, is_checked, placed, placed_by_name
+from gradlint_rules.devices import CUDA, choices, chosen_here, is_checked, placed, placed_by_name
 from gradlint_rules.portable import put_on_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -68,13 +68,13 @@ _HELP = "Put it where the rest is: `.to(device)`."
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every place that is CUDA on all paths, on a path that runs elsewhere."""
-    choices = Choices.of(paths)
+    found = choices(paths)
     named = {fact.at for tape in paths for fact in placed_by_name(tape)}
     told: set[Span] = set()
-    for tape in paths if choices.places else ():
-        elsewhere = choices.without_cuda(tape)
+    for tape in paths if found.places else ():
+        elsewhere = found.without_cuda(tape)
         for fact in placed(tape) if elsewhere is not None else ():
-            if elsewhere is None or fact.detail != CUDA or choices.made_at(fact.at) or fact.at in told:
+            if elsewhere is None or fact.detail != CUDA or found.made_at(fact.at) or fact.at in told:
                 continue
             if fact.at in named and not is_checked(fact, paths):
                 told.add(fact.at)

@@ -108,6 +108,8 @@ def _without_forgotten(
 
     What was cleared then is what the loss of another optimizer left, which that one used.
     """
+    if not found:
+        return []
     used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
     followed = {fact.at for tape in paths for fact in computed.used(tape)}
 

@@ -116,18 +116,21 @@ def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
 def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
     """Windows that are a loop of their own over micro-batches."""
     for account in accounts(paths):
-        over = {event.loop: event for event in account.tape.of(Iteration)} if account.updates else {}
         for update in account.updates:
             for sink in update.fresh:
                 inner = [loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)]
                 same = tuple(other for other in update.fresh if key(other) == key(sink))
-                loop = over.get(inner[-1]) if inner and len(same) > 1 else None
+                loop = _loop(inner[-1], account.tape) if inner and len(same) > 1 else None
                 if loop is None or _learns_within(loop, account.tape):
                     continue
                 is_shown = _is_over_parts(loop, same)
                 if is_shown or _is_over_a_stream(loop, same):
                     yield account, update, same, _after(loop), is_shown
                     break
+
+
+def _loop(number: int, tape: Tape) -> Iteration | None:
+    return next((event for event in reversed(tape.of(Iteration)) if event.loop == number), None)
 
 
 def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:

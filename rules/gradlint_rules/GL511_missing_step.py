@@ -69,6 +69,7 @@ from gradlint.tape import (
     Iteration,
     Kind,
     Optimizer,
+    OptimizerMade,
     OptimizerStep,
     Parameter,
     Tape,
@@ -92,7 +93,8 @@ _COMPARES = re.compile(r"[<>%]|== *\d")
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every backward whose gradients are cleared in every round and never used; or that is not called."""
-    if not _hides_code(paths) and not any(_uses_gradients(tape) for tape in paths):
+    has_optimizers = any(tape.of(OptimizerMade) or tape.optimizers() for tape in paths)
+    if has_optimizers and not any(_uses_gradients(tape) for tape in paths) and not _hides_code(paths):
         yield from _without_step(paths)
     told: set[Span] = set()
     for tape in paths:

@@ -60,6 +60,7 @@ selection by their words alone, so what it reports is a note, unless it met the 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -129,6 +130,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]:
     """The means among values, each with the mask that decides of what, and whether the mask's own sum divides it."""
     for value in values:
+        if not _can_be_mean(value.op):
+            continue
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
             mask = _counted(value.inputs[1])
             is_shown = value.inputs[1].at != value.at  # else a library does it all, with guards of its own
@@ -138,6 +141,11 @@ def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]
             mask = _selection(value)
             if mask is not None and not _meets_itself(mask):
                 yield value, mask, False
+
+
+@functools.lru_cache(maxsize=4096)
+def _can_be_mean(op: str) -> bool:
+    return bare(op) in _RATIOS or bare(op) == "mean" or _MEANS.search(op) is not None
 
 
 def _counted(denominator: Value) -> Value | None:

@@ -71,11 +71,11 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.guards import guarded
+from gradlint_rules.guards import CHOICES, guarded
 from gradlint_rules.met import met
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import taught
+from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.ERROR
@@ -111,8 +111,10 @@ def _seen(value: Value) -> Report:
 
 
 def _choices(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    if CHOICES.isdisjoint(operations(arrival.sink, arrival.tape)):
+        return
     for value in taught(arrival.sink, arrival.tape):
-        if next(guarded(value), None) is not None:
+        if bare(value.op) in CHOICES and next(guarded(value), None) is not None:
             yield value.at, value
 
 

@@ -64,16 +64,16 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value, ancestors
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.guards import guarded
+from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
 from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
-from gradlint_rules.visited import taught
+from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.WARNING
-_LOGS = {"log", "log2", "log10"}
+_LOGS = {"log", "log2", "log10", "log1p"}
 _STABLE = {
     ("softmax", False): "`log_softmax`",
     ("sigmoid", False): "`F.logsigmoid(x)`",
@@ -97,17 +97,20 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    values = list(taught(arrival.sink, arrival.tape))
-    guarded_in_vain = {id(found.operation) for value in values for found in guarded(value)}  # GL701 tells of it
-    for value in values:
-        if value.inputs and _probability(value) is not None and id(value) not in guarded_in_vain:
+    if _LOGS.isdisjoint(operations(arrival.sink, arrival.tape)):
+        return
+    values = taught(arrival.sink, arrival.tape)
+    logs = [value for value in values if value.inputs and _probability(value) is not None]
+    guarded_in_vain = {id(found.operation) for found in guarded_in(values if logs else ())}  # GL701 tells of it
+    for value in logs:
+        if id(value) not in guarded_in_vain:
             yield value.at, value
 
 
 def _probability(log: Value) -> tuple[Value, bool] | None:
     """The softmax or sigmoid that `log` is taken of, and whether of one minus it."""
     name = bare(log.op)
-    if (name not in _LOGS and name != "log1p") or not log.inputs:
+    if name not in _LOGS or not log.inputs:
         return None
     source = origin(log.inputs[0])
     inner = _negated(source) if name == "log1p" else _complement(source)

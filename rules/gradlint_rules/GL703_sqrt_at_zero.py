@@ -65,17 +65,17 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.guards import guarded
+from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
 from gradlint_rules.numbers import is_square, zero_with
 from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import taught
+from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.WARNING
 _HELP = "Add a small number inside the root, `(x + 1e-12).sqrt()`, or use `norm`, whose gradient at zero is zero."
-_ROOTS = frozenset(["sqrt", "rsqrt"])
+_ROOTS = frozenset(["sqrt", "rsqrt", "pow", "hypot"])
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -86,24 +86,24 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    if _ROOTS.isdisjoint(operations(arrival.sink, arrival.tape)):
+        return
     values = taught(arrival.sink, arrival.tape)
     roots = [value for value in values if _is_root(value) and value.inputs[0].requires_grad]
-    told = {id(entry.operation) for value in values for entry in guarded(value)} if roots else set()
+    told = {id(entry.operation) for entry in guarded_in(values if roots else ())}
     asked = {id(value) for decision in arrival.tape.decisions for value in decision.not_zero}
-    return (
-        (value.at, value)
-        for value in roots
-        if id(value) not in told and not any(id(inner) in asked for inner in zero_with(value.inputs[0]))
-    )
+    for value in roots:
+        if id(value) not in told and not any(id(inner) in asked for inner in zero_with(value.inputs[0])):
+            yield value.at, value
 
 
 def _is_root(value: Value) -> bool:
     name = bare(value.op)
-    if name == "hypot":
-        return True
-    if name in _ROOTS or (name == "pow" and value.argument(1, "exponent") == 0.5):
-        return bool(value.inputs) and is_square(value.inputs[0])
-    return False
+    if name == "hypot" or name not in _ROOTS:
+        return name == "hypot"
+    if name == "pow" and value.argument(1, "exponent") != 0.5:
+        return False
+    return bool(value.inputs) and is_square(value.inputs[0])
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

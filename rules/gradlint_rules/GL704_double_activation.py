@@ -83,7 +83,7 @@ from gradlint_rules.met import met
 from gradlint_rules.numbers import origin
 from gradlint_rules.numeric import activated_once
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import operations, visited
 from gradlint_rules.words import bare, maker, operation
 
 SEVERITY = Severity.ERROR
@@ -154,6 +154,8 @@ def _effect(takes: str, is_activation: bool) -> str:
 
 
 def _losses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    if _REFUSES.keys().isdisjoint(operations(arrival.sink, arrival.tape)):
+        return
     for value in visited(arrival.sink):
         if bare(value.op) in _REFUSES and value.inputs and value.op.startswith("torch.nn."):
             given, _ = _given(value)

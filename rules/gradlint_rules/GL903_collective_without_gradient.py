@@ -75,7 +75,7 @@ from gradlint_rules.arrivals import Arrival
 from gradlint_rules.functions import own_shard_put_back
 from gradlint_rules.met import met
 from gradlint_rules.numbers import origin, unchanged
-from gradlint_rules.starved import is_cut
+from gradlint_rules.starved import cut_short, is_cut
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import visited
 from gradlint_rules.words import bare, loss_of, operation
@@ -117,9 +117,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _gathered(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    values = list(arrival.sink.ancestors)
-    for cut in values:
-        if cut.cut is Cut.COLLECTIVE and is_cut(cut) and not _is_put_back(cut, values):
+    for cut in cut_short(arrival.sink, arrival.tape):
+        if cut.cut is Cut.COLLECTIVE and is_cut(cut) and not _is_put_back(cut, arrival.sink.ancestors):
             yield cut.at, cut
 
 

@@ -13,6 +13,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.tape import Decision, Event, Fact, Tape
 from gradlint_rules.accounts import Key, key
+from gradlint_rules.asked import of_paths
 
 AMP, PLACED, NAMED, NEEDS_CUDA = "amp", "placed", "named", "needs-cuda"
 CUDA, UNKNOWN = "cuda", "unknown"
@@ -45,15 +46,6 @@ class Choices:
 
     places: frozenset[Key]
 
-    @classmethod
-    def of(cls, paths: Sequence[Tape]) -> Choices:
-        """The choosing places of all paths together; a function that is called for two devices chooses neither."""
-        seen: dict[Key, set[str]] = {}
-        for tape in paths:
-            for fact in placed(tape):
-                seen.setdefault(key(fact), set()).update(fact.detail.split(" "))
-        return cls(frozenset(place for place, types in seen.items() if len(types) > 1))
-
     def made_at(self, at: Span) -> bool:
         """Whether something is chosen at this place, whoever calls."""
         return any(place == at for place, _ in self.places)
@@ -64,6 +56,16 @@ class Choices:
         if any(fact.detail == CUDA for fact in chosen) or _is_said_to_be_cuda(tape, chosen) or _needs_cuda(tape):
             return None
         return next((fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None)
+
+
+@of_paths
+def choices(paths: Sequence[Tape]) -> Choices:
+    """The choosing places of all paths together; a function that is called for two devices chooses neither."""
+    seen: dict[Key, set[str]] = {}
+    for tape in paths:
+        for fact in placed(tape):
+            seen.setdefault(key(fact), set()).update(fact.detail.split(" "))
+    return Choices(frozenset(place for place, types in seen.items() if len(types) > 1))
 
 
 def placed(tape: Tape) -> Sequence[Fact]:

@@ -18,13 +18,14 @@ class Modes:
 
     def of(self, call: ModuleCall) -> TrainMode | None:
         """The latest change that reached the module of a call."""
-        reaching: list[TrainMode] = []
+        found: TrainMode | None = None
         module: Module | None = call.module
         while module is not None:
-            if id(module) in self._latest:
-                reaching.append(self._latest[id(module)])
+            mode = self._latest.get(id(module))
+            if mode is not None and (found is None or mode.order > found.order):
+                found = mode
             module = module.parent
-        return max(reaching, key=lambda mode: mode.order, default=None)
+        return found
 
 
 def calls_in_eval_mode(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode]]:

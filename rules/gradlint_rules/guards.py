@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.tape import Value
@@ -51,7 +51,7 @@ _ELEMENTWISE = {
 _ELEMENTWISE |= {"log10", "log1p", "reciprocal", "cos", "sin", "tanh", "sigmoid", "acos", "asin", "arccos", "arcsin"}
 _ELEMENTWISE |= {"clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "true_divide", "divide", "multiply"}
 _ELEMENTWISE |= {"subtract"}
-_CHOICES = {"where", "masked_fill", "setitem"}
+CHOICES = {"where", "masked_fill", "setitem"}
 _PRODUCTS = {"mul", "multiply"}
 _DIVISIONS = {"div", "divide", "true_divide"}
 _TO_INFINITY = {"pow", "rsqrt", "reciprocal", *_DIVISIONS}
@@ -67,6 +67,11 @@ class Guarded:
     operation: Value
     argument: Value
     point: float
+
+
+def guarded_in(values: Iterable[Value]) -> Iterator[Guarded]:
+    """What the choices among these values guard in vain."""
+    return (found for value in values if bare(value.op) in CHOICES for found in guarded(value))
 
 
 def guarded(choice: Value) -> Iterator[Guarded]:
@@ -90,7 +95,7 @@ def _sides(choice: Value) -> Iterator[tuple[Value, Value, bool]]:
 def _parts(choice: Value) -> tuple[object, object, object]:
     """The condition of a choice, what is taken where it holds, and what is taken elsewhere."""
     name = bare(choice.op)
-    if name not in _CHOICES:
+    if name not in CHOICES:
         return None, None, None
     first, second = choice.argument(0), choice.argument(1)
     if name == "where" and choice.op.startswith("torch.Tensor."):

@@ -21,7 +21,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
-from gradlint_rules.asked import of_paths
+from gradlint_rules.asked import of_paths, of_tape
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
 _FIRST = {"div", "truediv", "true_divide", "divide", "idiv", "itruediv", "floordiv", "getitem", "index", "index_select"}
@@ -175,6 +175,20 @@ def is_cut(value: Value) -> bool:
     if value.requires_grad or value.cut in (None, Cut.CONSTANT) or _is_setting(value):
         return False
     return value.cut is Cut.FROZEN or any(source.requires_grad for source in value.inputs)
+
+
+def cut_short(sink: Backward, tape: Tape) -> Sequence[Value]:
+    """What a loss is computed from that ends a route or lets nothing but zeros through, nearest first."""
+    return _cut_short(tape)[id(sink)]
+
+
+@of_tape
+def _cut_short(tape: Tape) -> dict[int, list[Value]]:
+    ends = (None, Cut.CONSTANT)
+    return {
+        id(sink): [value for value in sink.ancestors if value.cut not in ends or value.zero_gradient]
+        for sink in tape.backwards()
+    }
 
 
 def _is_setting(cut: Value) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, above, sure
 from gradlint_rules.asked import of_tape
+from gradlint_rules.words import bare
 
 # What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it was multiplied by.
 _SAVES_BESIDES = {"product", "division", "gradient"}
@@ -13,7 +15,9 @@ _SAVES_BESIDES = {"product", "division", "gradient"}
 
 def visited(sink: Backward) -> Sequence[Value]:
     """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
-    inputs = {id(value) for value in sink.inputs or ()}
+    if not sink.inputs:
+        return sink.graph
+    inputs = {id(value) for value in sink.inputs}
     wanted = {id(value) for value in sink.graph if id(value) in inputs}
     return above(sink.graph, wanted) if wanted else () if _are_elsewhere(sink) else sink.graph
 
@@ -21,7 +25,17 @@ def visited(sink: Backward) -> Sequence[Value]:
 def _are_elsewhere(sink: Backward) -> bool:
     """Whether no input lies in the graph, by another name or at another version (`allow_unused=True`)."""
     held = {id(value.storage) for value in sink.inputs or ()}
-    return bool(held) and not any(id(value.storage) in held for value in sink.graph)
+    return not any(id(value.storage) in held for value in sink.graph)
+
+
+def operations(sink: Backward, tape: Tape) -> AbstractSet[str]:
+    """The bare names of the operations that a backward can run through."""
+    return _operations(tape)[id(sink)]
+
+
+@of_tape
+def _operations(tape: Tape) -> dict[int, AbstractSet[str]]:
+    return {id(sink): {bare(value.op) for value in sink.graph} for sink in tape.backwards()}
 
 
 def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
