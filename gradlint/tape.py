@@ -484,6 +484,7 @@ class Tape:
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
     answers: dict[object, Any] = field(default_factory=dict)  # that rules have worked out about it, by who asked
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
+    _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)
     _optimizers: dict[int, Optimizer] = field(default_factory=dict)
     _searched: int = 0  # how many of the events these are of
 
@@ -503,10 +504,10 @@ class Tape:
     def among(self, *kinds: type[Event] | str) -> Sequence[Event]:
         """The events of these kinds, and the facts of these names, in order."""
         known = self._by_kind()
-        found = [events for kind in kinds if (events := known.get(kind))]
-        if len(found) > 1:
-            return sorted(itertools.chain.from_iterable(found), key=_order)
-        return found[0] if found else ()
+        if kinds not in self._merged:
+            found = [events for kind in kinds if (events := known.get(kind))]
+            self._merged[kinds] = sorted(itertools.chain.from_iterable(found), key=_order)
+        return self._merged[kinds]
 
     def backwards(self) -> Iterator[Backward]:
         return iter(self.of(Backward))
@@ -530,6 +531,7 @@ class Tape:
             elif isinstance(event, _OF_OPTIMIZERS) and event.optimizer:
                 self._optimizers.setdefault(id(event.optimizer), event.optimizer)
         self._searched = len(self.events)
+        self._merged.clear()
 
 
 _order = operator.attrgetter("order")

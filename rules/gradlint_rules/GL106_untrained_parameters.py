@@ -109,7 +109,7 @@ from gradlint.tape import (
 )  # fmt: skip
 from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
-from gradlint_rules.held import identities, overlap
+from gradlint_rules.held import distinct, overlap
 from gradlint_rules.overwritten import is_step, set_after
 from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
@@ -196,11 +196,11 @@ def _of_owners(paths: Sequence[Tape]) -> Iterator[Parameter]:
 
     What an optimizer holds the parameters of is a module itself, and no method.
     """
-    held = [parameter for tape in paths for one in tape.optimizers() for parameter in identities(one.parameters)]
-    for leaf in (leaf for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)):
-        called = leaf.parameter if leaf.assumed else None
-        owner = called.path.rpartition(".")[0] if called is not None and not called.name else ""
-        if called is not None and owner not in ("", "self") and not any(overlap(called, other) for other in held):
+    held = distinct(value for tape in paths for one in tape.optimizers() for value in one.parameters)
+    leaves = (leaf for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value))
+    for called in distinct(leaf for leaf in leaves if leaf.assumed):
+        owner = called.path.rpartition(".")[0] if not called.name else ""
+        if owner not in ("", "self") and not any(overlap(called, other) for other in held):
             yield Parameter("", Module(owner), called.at)
 
 

@@ -59,7 +59,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import InPlace, Tape
+from gradlint.tape import Backward, InPlace, Tape
 from gradlint_rules.overwritten import overwritten
 from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import bare, quoted
@@ -72,6 +72,8 @@ _HELP = "Nothing needs to change; out of place it would stay right whatever come
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every harmless write to a value with gradient that a backward runs through."""
+    if not any(tape.of(Backward) for tape in paths):
+        return
     told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
     told |= {event.write.at for tape in paths for event in tape.of(InPlace) if _is_refused(event)}
     for tape in paths:

@@ -99,7 +99,7 @@ _HELP = "Call `train()` at the start of each epoch, and after each evaluation wi
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
     told: set[Span] = set()
-    evaluating = [tape for tape in paths if tape.of(TrainMode)]
+    evaluating = [tape for tape in paths if all(map(tape.of, (TrainMode, Backward)))]
     unused = _unused(paths) if evaluating else set()
     updates = bool(evaluating) and any(_updates(event) for tape in paths for event in tape.among(*_UPDATING))
     for tape in evaluating:

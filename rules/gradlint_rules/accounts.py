@@ -125,7 +125,7 @@ def by_hand(paths: Sequence[Tape]) -> Iterator[Account]:
     optimizers = [optimizer for tape in paths for optimizer in _made(tape)]
     if any(optimizer.escapes or not optimizer.complete for optimizer in optimizers):
         return
-    for tape in paths:
+    for tape in (path for path in paths if path.of(Backward)):
         steps: dict[tuple[Span, str], dict[int, OptimizerStep]] = {}
         for event in tape.of(InPlace):
             held = _descending(event)
