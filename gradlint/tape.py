@@ -482,7 +482,7 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    answers: dict[object, Any] = field(default_factory=dict)  # that rules have worked out about it, by who asked
+    answers: dict[object, Any] = field(default_factory=dict)  # what rules have worked out about it, once it is whole
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
     _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)
     _optimizers: dict[int, Optimizer] = field(default_factory=dict)
@@ -496,9 +496,9 @@ class Tape:
         """The events of one kind, in order."""
         return cast("Sequence[_Kind]", self._by_kind().get(kind, ()))
 
-    def facts(self, *names: str) -> Sequence[Fact]:
+    def facts(self, name: str, *others: str) -> Sequence[Fact]:
         """The facts of these names, in order."""
-        found = self.among(*names) if len(names) > 1 else self._by_kind().get(names[0], ())
+        found = self.among(name, *others) if others else self._by_kind().get(name, ())
         return cast("Sequence[Fact]", found)
 
     def among(self, *kinds: type[Event] | str) -> Sequence[Event]:

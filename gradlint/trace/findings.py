@@ -40,11 +40,12 @@ class Told:
 
 def findings(tape: Tape, steps: dict[int, int], settings: Settings) -> list[Told]:
     """What the rules find on the tape of a run, but for what settings and comments leave out, by its place."""
+    paths = (tape,)
     found = [
         finding
         for rule in rules().values()
         if rule.at_run_time
-        for finding in rule.findings([tape])
+        for finding in rule.findings(paths)
         if finding.at != NOWHERE and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
     return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=lambda each: each.sort_key)]

@@ -62,7 +62,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 def _unclipped(tape: Tape) -> Iterator[OptimizerStep]:
     clips: list[Clip] = []
-    for event in tape.events:
+    for event in tape.among(Clip, OptimizerStep):
         if isinstance(event, Clip) and not event.reads_only:
             clips.append(event)
         elif isinstance(event, OptimizerStep):
