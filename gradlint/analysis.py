@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -59,11 +60,15 @@ def analyze(
     kept.forget([path for path in names if path in kept.records and kept.records[path].entered != (path in inside)])
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done = 0
-    for part, records in _results(parts, (texts, chosen, inside), kept, jobs):
-        results[part] = records
-        done += len(part)
-        if progress is not None:
-            progress(done, len(names))
+    before = gc.get_threshold()
+    try:
+        for part, records in _results(parts, (texts, chosen, inside), kept, jobs):
+            results[part] = records
+            done += len(part)
+            if progress is not None:
+                progress(done, len(names))
+    finally:
+        gc.set_threshold(*before)  # which batches that are analysed in this process leave as they need it
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
     kept.keep(records for records in results.values() if records)

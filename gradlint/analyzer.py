@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import gc
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from gradlint import memo
+from gradlint import garbage, memo
 from gradlint.cache import Record, Result, content_of, digest, digest_of_text
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -26,8 +25,6 @@ from gradlint.source.parse import SyntaxFault
 
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
-GARBAGE = 50_000  # objects between two collections: most of what a path makes dies with it
-MANY = 60  # files read for one batch, whose trees are not left to the next collection: some 100 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +44,13 @@ def analyze_batch(paths: Sequence[Path], given: Given) -> dict[Path, Record]:
     library.load()
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     _widen_stack()
-    before = gc.get_threshold()
-    gc.set_threshold(GARBAGE, *before[1:])
+    garbage.collect_seldom()
     analyzer = _Analyzer(given)
     try:
-        records = analyzer.analyze(paths)
-        has_read = len(analyzer.parsed)
+        return analyzer.analyze(paths)
     finally:
-        del analyzer
+        analyzer.program.close()
         memo.forget()
-        gc.set_threshold(*before)
-    if has_read > MANY:
-        gc.collect()
-    return records
 
 
 def _widen_stack() -> None:
@@ -117,6 +108,7 @@ class _Analyzer:
             results = made[path].results
             assert results is not None
             results[entry] = self._result(path, entry)
+            self.program.leave()
             self.executed.update(results[entry].executed)
         targets = {path for found in self.program.edges.values() for path in found.values() if path is not None}
         for path in sorted((targets | self.program.edges.keys()) - made.keys()):

@@ -148,9 +148,10 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--stdin-filename", metavar="PATH", help="What to call standard input, which `-` reads.")
 def check(paths: tuple[str, ...], **options: Any) -> int:
     """Check the Python files under PATH (by default, under this folder)."""
-    from gradlint import checker
+    from gradlint import checker, garbage
     from gradlint.source.document import file_of
 
+    garbage.collect_seldom()
     atexit.register(gc.freeze)  # what is left dies with the process: the search for cycles in it was a fifth of a run
     options["paths"] = paths
     settings_for = _settings_finder(options)

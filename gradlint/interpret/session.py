@@ -391,6 +391,7 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
             _enter(m, program, path, entry)
         else:
             frame = Frame(source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))})
+            program.scripts.append(frame)
             program.ask(frame, parts.WHOLE)
             m.frames.append(frame)
             m.execute(source.statements, frame)

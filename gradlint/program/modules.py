@@ -81,6 +81,19 @@ def _is_filled(value: Abstract) -> bool:
     return isinstance(value, Mapping | Sequence | Instance | Object)
 
 
+def _stands_in(cls: Class, frame: Frame) -> bool:
+    """Whether it is a class of the file of `frame`, by its methods."""
+    return any(isinstance(member, Function) and member.scope is frame for member in cls.namespace.values())
+
+
+def _cut(frame: Frame, classes: list[Class]) -> None:
+    """Takes apart the circles in which a scope, the classes in it and their methods hold each other."""
+    for cls in classes:
+        cls.namespace.clear()
+        cls.order.clear()
+    frame.locals.clear()
+
+
 def _leave_open(registry: Abstract) -> None:
     """Takes an object's empty dicts for filled from files that are not in view: by an import whose name is computed."""
     for held in registry.attrs.values() if isinstance(registry, Instance) else ():
@@ -143,6 +156,22 @@ class Program:
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
         self.asked: set[parts.Part] = set()  # what is being worked out rests on these
         self.resting: dict[parts.Part, set[parts.Part]] = {}  # what the values of names, once bound, rest on
+        self.scripts: list[Frame] = []  # the scopes of scripts, one for each path
+
+    def leave(self) -> None:
+        """Lets go of what scripts have bound, once nobody looks at their paths any more."""
+        for frame in self.scripts:
+            _cut(frame, [each for each in frame.locals.values() if isinstance(each, Class) and _stands_in(each, frame)])
+        self.scripts.clear()
+
+    def close(self) -> None:
+        """Lets go of all files: their trees are freed at once, and not by a search for circles of references."""
+        self.leave()
+        for frame in self.frames.values():
+            _cut(frame, [each for each in frame.locals.values() if isinstance(each, Class)])
+            frame.source = None
+        self.sources.clear()
+        del self.read
 
     def rests_on(self, asked: Iterable[parts.Part]) -> frozenset[parts.Part]:
         """These parts of files, and those that they rest on themselves."""
