@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradlint import parallel
+from gradlint import memo, parallel
 from gradlint.cache import Cache, Record, Result
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
@@ -68,6 +68,7 @@ def analyze(
             if progress is not None:
                 progress(done, len(names))
     finally:
+        memo.forget()
         gc.set_threshold(*before)  # which batches that are analysed in this process leave as they need it
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]

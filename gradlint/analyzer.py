@@ -50,7 +50,7 @@ def analyze_batch(paths: Sequence[Path], given: Given) -> dict[Path, Record]:
         return analyzer.analyze(paths)
     finally:
         analyzer.program.close()
-        memo.forget()
+        memo.forget(memo.MOST)
 
 
 def _widen_stack() -> None:
@@ -63,6 +63,13 @@ def _widen_stack() -> None:
     wanted = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+
+
+@memo.of_programs
+def _parsed(path: str, text: str) -> parse.Source | SyntaxFault:
+    """A file, parsed once for all batches that come to it."""
+    memo.reads(len(text))
+    return parse.parse(path, text)
 
 
 class _Analyzer:
@@ -85,7 +92,7 @@ class _Analyzer:
         """The file, parsed once; None where it cannot be read."""
         if path not in self.parsed:
             text = self._text(path)
-            self.parsed[path] = parse.parse(str(path), text) if text is not None else None
+            self.parsed[path] = _parsed(str(path), text) if text is not None else None
         return self.parsed[path]
 
     def _text(self, path: Path) -> str | None:
@@ -129,14 +136,17 @@ class _Analyzer:
         known = self.given.records.get(path)
         if known is not None and known.results is not None and not known.is_edited:
             return Record(known.entries, {}, fault=known.fault, entered=entered)
-        parsed = self._parse(path)
+        parsed = self._parse(path) if entered else self._looked_at(path)
         if parsed is None:
             return None
         if isinstance(parsed, SyntaxFault):
             return Record((), {}, fault=parsed, entered=entered)
-        if not entered:
-            del self.parsed[path]
         return Record(tuple(entries(parsed)) if entered else (), {}, entered=entered)
+
+    def _looked_at(self, path: Path) -> parse.Source | SyntaxFault | None:
+        """A file that is of no use but for whether it parses."""
+        text = self._text(path)
+        return parse.parse(str(path), text) if text is not None else None
 
     def _result(self, path: Path, entry: Entry) -> Result:
         known_run = was_run(path, entry, self.executed)

@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+MOST = 3_000_000  # characters of the files that batches read and leave to those that come after: some 100 MiB of trees
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _kept: list[Callable[[], None]] = []
+_sizes: list[int] = []
 
 
 def of_programs(function: _Function) -> _Function:
@@ -20,7 +22,14 @@ def of_programs(function: _Function) -> _Function:
     return cast("_Function", cached)
 
 
-def forget() -> None:
-    """Lets go of every answer, and so of the programs that they are about."""
-    for clear in _kept:
-        clear()
+def reads(size: int) -> None:
+    """Counts a file of so many characters among those that answers hold on to."""
+    _sizes.append(size)
+
+
+def forget(most: int = 0) -> None:
+    """Lets go of every answer, and so of the programs that they are about, where these have more characters."""
+    if not most or sum(_sizes) > most:
+        _sizes.clear()
+        for clear in _kept:
+            clear()

@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gradlint import memo
 from gradlint.dataclass import dataclass
 from gradlint.interpret.machine import Frame
 from gradlint.interpret.values import (
@@ -53,7 +54,6 @@ class Source:
     statements: list[ir.Node]
     bindings: dict[str, list[ir.Node]] = field(default_factory=dict)
     stars: list[ir.ImportFrom] = field(default_factory=list)
-    pending: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for statement in _bound_statements(self.statements):
@@ -67,6 +67,12 @@ class Source:
         lowered = {statement.at[:2]: statement for statement in self.statements}
         places = [(statement.lineno, statement.col_offset) for statement in statements]
         return [lowered[place] for place in places if place in lowered]
+
+
+@memo.of_programs
+def _source(path: Path, text: str, tree: ast.Module) -> Source:
+    code = ir.Code(str(path), text)
+    return Source(path, path.stem, code, tree, lower.module(tree, code))
 
 
 def _hangs_on_branches(statement: ir.Node, value: Abstract) -> bool:
@@ -149,6 +155,7 @@ class Program:
         self.frames: dict[Path, Frame] = {}
         self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run
+        self.pending: set[int] = set()  # statements that are being run to bind names or fill containers
         self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
         self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
         self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
@@ -218,9 +225,7 @@ class Program:
             given = self.read(path)
             self.sources[path] = None
             if given is not None:
-                text, tree = given
-                code = ir.Code(str(path), text)
-                self.sources[path] = Source(path, path.stem, code, tree, lower.module(tree, code))
+                self.sources[path] = _source(path, *given)
         return self.sources[path]
 
     def frame(self, path: Path) -> Frame | None:
@@ -277,9 +282,9 @@ class Program:
 
     def _run_bindings(self, m: Machine, frame: Frame, source: Source, name: str) -> Abstract | None:
         for statement in source.bindings[name]:
-            if id(statement) in source.pending:
+            if id(statement) in self.pending:
                 continue
-            source.pending.add(id(statement))
+            self.pending.add(id(statement))
             for other in _names(statement):
                 self.resting.setdefault((frame.code.path, other), set()).add((frame.code.path, name))
             asked = m.oracle.asked
@@ -289,7 +294,7 @@ class Program:
                 m.execute([statement], frame)
             finally:
                 self.importing -= imports
-                source.pending.discard(id(statement))
+                self.pending.discard(id(statement))
             if name in frame.locals:
                 if m.oracle.asked > asked and _hangs_on_branches(statement, frame.locals[name]):
                     self.decided.add((frame, name))
@@ -325,13 +330,13 @@ class Program:
             filling = self._registering(frame, frame.source, name)
             for scope, statement in filling[:MOST_FILLING]:
                 source = scope.source
-                if source is None or id(statement) in source.pending:
+                if source is None or id(statement) in self.pending:
                     continue
-                source.pending.add(id(statement))
+                self.pending.add(id(statement))
                 try:
                     m.execute([statement], scope)
                 finally:
-                    source.pending.discard(id(statement))
+                    self.pending.discard(id(statement))
         _leave_open(frame.locals[name])
         if len(filling) > MOST_FILLING:
             _leave_unfinished(frame.locals[name])
