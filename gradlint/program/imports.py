@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from gradlint import memo
 from gradlint.program.blocks import statements
 
 BESIDE = -1  # in place of the level of an import: a file that was looked at because it can import this one
@@ -52,8 +53,13 @@ def on_disk() -> IsFile:
     return functools.cache(os.path.isfile)
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+@memo.of_programs
+def imports(tree: ast.Module) -> tuple[tuple[str, int], ...]:
     """What a file imports, wherever in it: modules, each with the level that it is relative to."""
+    return tuple(dict.fromkeys(_imports(tree)))
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in statements(tree):
         match node:
             case ast.Import(names=names):

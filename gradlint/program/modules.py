@@ -161,6 +161,9 @@ class Program:
         self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
         self.starred: dict[str, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
+        self.candidates: dict[Path, dict[str, Path]] = {}  # the files that can import one
+        self.importers: dict[tuple[Path, Path], bool] = {}  # whether the first imports the second
+        self.looked_through: dict[Path, str] = {}
         self.asked: set[parts.Part] = set()  # what is being worked out rests on these
         self.resting: dict[parts.Part, set[parts.Part]] = {}  # what the values of names, once bound, rest on
         self.scripts: list[Frame] = []  # the scopes of scripts, one for each path
@@ -358,27 +361,44 @@ class Program:
 
     def _importers(self, source: Source, names: frozenset[str]) -> Iterator[Source]:
         """The other files that import `source` and speak of `names`: those beside it, and those that are analysed."""
-        beside = neighbours(source.path)
-        candidates = dict.fromkeys([*beside, *self.analysed[:MOST_FILES]])
-        self.edges.setdefault(source.path, {}).update({(str(path), BESIDE): path for path in candidates})
-        for path in candidates:
-            self.asked.add((str(path), parts.mentions(names)))
+        mentions = parts.mentions(names)
+        for file, path in self._candidates(source.path).items():
+            self.asked.add((file, mentions))
             if path != source.path and self._mentions(path, names):
-                self.asked.add((str(path), parts.WHOLE))
+                self.asked.add((file, parts.WHOLE))
                 other = self.source(path)
                 if other is not None and self._imports(other, source.path):
                     yield other
 
+    def _candidates(self, path: Path) -> dict[str, Path]:
+        """The files that can import the one at `path`, by their names."""
+        if path not in self.candidates:
+            found = {str(each): each for each in [*neighbours(path), *self.analysed[:MOST_FILES]]}
+            self.edges.setdefault(path, {}).update({(file, BESIDE): each for file, each in found.items()})
+            self.candidates[path] = found
+        return self.candidates[path]
+
     def _imports(self, source: Source, path: Path) -> bool:
-        return any(self.resolve(source.path, *origin) == path for origin in imports(source.tree))
+        key = (source.path, path)
+        if key not in self.importers:
+            self.importers[key] = any(self.resolve(source.path, *origin) == path for origin in imports(source.tree))
+        return self.importers[key]
 
     def _mentions(self, path: Path, names: frozenset[str]) -> bool:
-        known = self.sources.get(path)
-        try:
-            text = known.code.text if known is not None else path.read_text(errors="replace")
-        except OSError:
-            return False
+        text = self._text(path)
         return any(name in text for name in names)
+
+    def _text(self, path: Path) -> str:
+        """The text of a file that need not be parsed; "" where it cannot be read."""
+        known = self.sources.get(path)
+        if known is not None:
+            return known.code.text
+        if path not in self.looked_through:
+            try:
+                self.looked_through[path] = path.read_text(errors="replace")
+            except OSError:
+                self.looked_through[path] = ""
+        return self.looked_through[path]
 
     # imports
 

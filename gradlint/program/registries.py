@@ -7,7 +7,7 @@ asked for it. When a container is bound, the statements found here are run as we
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gradlint import memo
 
@@ -17,32 +17,40 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 @memo.of_programs
 def reaching(tree: ast.Module, name: str) -> frozenset[str]:
     """`name` and the functions and classes of its module that mention it."""
-    found = {name}
-    for statement in tree.body:
-        if isinstance(statement, _DEFINITIONS) and name in mentioned(statement.body):
-            found.add(statement.name)
-    return frozenset(found)
+    return frozenset([name, *(defined for defined, mentions in _defining(tree) if name in mentions)])
 
 
 def filling(tree: ast.Module, names: frozenset[str]) -> Iterator[ast.stmt]:
     """The statements at the top of a module that register by one of `names`: decorators, bases, calls, `X[key] = …`."""
-    for statement in tree.body:
-        match statement:
-            case ast.ClassDef():
-                used = mentioned([*statement.decorator_list, *statement.bases])
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                used = mentioned(statement.decorator_list)
-            case ast.Expr(value=ast.Call(func=function)):
-                used = mentioned([function])
-            case ast.Assign(targets=[ast.Subscript(value=container)]):
-                used = mentioned([container])
-            case _:
-                continue
-        if used & names:
-            yield statement
+    return (statement for statement, used in _registering(tree) if not used.isdisjoint(names))
 
 
-def mentioned(nodes: list[ast.stmt] | list[ast.expr]) -> frozenset[str]:
+@memo.of_programs
+def _defining(tree: ast.Module) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The functions and classes of a module, each with what it mentions."""
+    return tuple((each.name, _mentioned(each.body)) for each in tree.body if isinstance(each, _DEFINITIONS))
+
+
+@memo.of_programs
+def _registering(tree: ast.Module) -> tuple[tuple[ast.stmt, frozenset[str]], ...]:
+    """The statements that can register something, each with the names by which it would."""
+    return tuple((statement, _mentioned(by)) for statement in tree.body if (by := _by(statement)))
+
+
+def _by(statement: ast.stmt) -> list[ast.expr]:
+    match statement:
+        case ast.ClassDef():
+            return [*statement.decorator_list, *statement.bases]
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return statement.decorator_list
+        case ast.Expr(value=ast.Call(func=function)):
+            return [function]
+        case ast.Assign(targets=[ast.Subscript(value=container)]):
+            return [container]
+    return []
+
+
+def _mentioned(nodes: Iterable[ast.stmt | ast.expr]) -> frozenset[str]:
     """Every name and attribute in `nodes`."""
     found = set()
     for node in nodes:
