@@ -31,6 +31,7 @@ def parts(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=4096)
 def words(text: str) -> tuple[str, ...]:
     """The words of the last name of an expression, in lower case: `lr`, `scheduler` of `self.lr_scheduler[0]`."""
     named = parts(text)

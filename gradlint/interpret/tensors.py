@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
 
@@ -166,25 +166,34 @@ def _find(
     m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, found: list[Value], seen: set[int], depth: int
 ) -> None:
     for item in values:
-        known = node_of(m, item, node, frame)
-        if known is not None:
-            found.append(known)
-        elif isinstance(item, _HOLDERS) and depth < MAX_NESTING and id(item) not in seen:
+        if isinstance(item, Const):  # most of what large containers hold
+            continue
+        if isinstance(item, Tensor):
+            found.append(item.node)
+        elif isinstance(item, Unknown):
+            known = _unknown_node(m, item, node, frame)
+            if known is not None:
+                found.append(known)
+        elif depth < MAX_NESTING and isinstance(item, _HOLDERS) and id(item) not in seen:
             seen.add(id(item))
-            _find(m, _inside(item), node, frame, found, seen, depth + 1)
+            inside = _inside(item)
+            if inside:
+                _find(m, inside, node, frame, found, seen, depth + 1)
 
 
-def _inside(item: Abstract) -> list[Abstract]:
+def _inside(item: Abstract) -> Collection[Abstract]:
     if isinstance(item, Sequence):
         return item.items if item.rest is None else [*item.items, item.rest]
     if isinstance(item, Mapping):
-        return list(item.items.values())
+        return item.items.values()
     if isinstance(item, Object) and "loc" in item.state:
         return [part for part in item.state.values() if isinstance(part, Abstract)]
     if isinstance(item, Instance) and item.module is None:
         contents = item.state.get("items")
-        return [*item.attrs.values(), *(_inside(contents) if isinstance(contents, Abstract) else ())]
-    return []
+        if not isinstance(contents, Abstract):
+            return item.attrs.values()
+        return [*item.attrs.values(), *_inside(contents)]
+    return ()
 
 
 def apply(

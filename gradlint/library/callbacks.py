@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,11 @@ def put_away(m: Machine, symbol: Symbol, call: Call) -> None:
 @hears("data call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """What a callback steps or clears, or is handed on together with, code out of view can step and clear."""
-    for value in call.values:
-        found = list(moved(value))
-        escapes(m, [*found, *call.values] if is_callback(value) and _moves(value) else found, call)
+    values = call.values
+    for value in values:
+        if is_callback(value):
+            found = list(moved(value))
+            escapes(m, [*found, *values] if _moves(value) else found, call)
 
 
 @hears("put in")
@@ -52,10 +55,17 @@ def kept(m: Machine, owner: Unknown, at: Call) -> None:
 @hears("decorated")
 def registered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`@engine.on("batch")` above a function that nothing else names: code out of view calls it."""
-    text = m.session.program.text(frame)
-    is_named = isinstance(value, Function) and len(re.findall(rf"\b{value.name}\b", text)) > 1
-    if isinstance(node, ir.Call) and not is_named:
+    if not isinstance(node, ir.Call):
+        return
+    is_named = isinstance(value, Function) and _words(m.session.program.text(frame))[value.name] > 1
+    if not is_named:
         escapes(m, list(moved(value)), Call(frame.text(node), [], {}, node, frame))
+
+
+@memo.of_programs
+def _words(text: str) -> Counter[str]:
+    """How often each word stands in a text."""
+    return Counter(re.findall(r"\w+", text))
 
 
 def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:

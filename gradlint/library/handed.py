@@ -35,32 +35,32 @@ if TYPE_CHECKING:
 MAX_DEPTH = 3  # of containers in objects in containers
 MOST_KEPT = 32  # callbacks that are looked through again at each call: the latest
 _FILLED = ("list", "deque", "set")
+_CALLED = (Function, Bound, Builtin)
 
 
 @hears("unknown call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """Code out of view is called: it can fill what it is given now, and what the callbacks given before can reach."""
     callbacks: deque[Abstract] = m.state.setdefault("callbacks", deque(maxlen=MOST_KEPT))
+    opened: dict[int, int] = {}
     for value in [*call.values, *_receiver(m, symbol, call.frame)]:
         if is_callback(value) and value not in callbacks:
             callbacks.append(value)
-        _open(m, value)
+        _open(m, value, opened)
     for callback in callbacks:
-        _open(m, callback)
+        _open(m, callback, opened)
 
 
 def _receiver(m: Machine, symbol: Symbol, frame: Frame) -> list[Abstract]:
     """`self` of `self.visit(batch)`, where a base class out of view defines `visit`."""
-    if symbol.source is None:
+    source = symbol.source
+    if source is None:
         return []
-    objects = (value for value in frame.locals.values() if isinstance(value, Instance))
-    return [value for value in objects if m.symbol(value) is symbol.source]
+    return [each for each in frame.locals.values() if isinstance(each, Instance) and m.symbol(each) is source]
 
 
 def is_callback(value: Abstract) -> bool:
-    return isinstance(value, Function | Bound | Builtin) or (
-        isinstance(value, Object) and value.cls == "functools.partial"
-    )
+    return isinstance(value, _CALLED) or (isinstance(value, Object) and value.cls == "functools.partial")
 
 
 def within(callback: Abstract) -> list[Abstract]:
@@ -77,20 +77,19 @@ def within(callback: Abstract) -> list[Abstract]:
     return []
 
 
-def _open(m: Machine, value: Abstract, depth: int = 0) -> None:
-    """Leaves open what is empty in `value`, and in what it can reach."""
-    if depth > MAX_DEPTH:
-        return
-    match value:
-        case Mapping() | Sequence():
-            _open_container(m, value, depth)
-        case Instance() if depth < MAX_DEPTH:
+def _open(m: Machine, value: Abstract, opened: dict[int, int], depth: int = 0) -> None:
+    """Leaves open what is empty in `value`, and in what it can reach; `opened` says at what depth that was done."""
+    if isinstance(value, Mapping | Sequence):
+        _open_container(m, value, depth)
+    elif isinstance(value, Instance):
+        if depth < MAX_DEPTH:
             for part in value.attrs.values():
                 if isinstance(part, Mapping | Sequence):
                     _open_container(m, part, depth + 1)
-        case _:
-            for part in within(value):
-                _open(m, part, depth + 1)
+    elif depth < MAX_DEPTH and is_callback(value) and opened.get(id(value), MAX_DEPTH) > depth:
+        opened[id(value)] = depth
+        for part in within(value):
+            _open(m, part, opened, depth + 1)
 
 
 def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> None:
@@ -110,10 +109,12 @@ def _reached(function: Function) -> list[Abstract]:
     found: list[Abstract] = []
     for name in _names(function.node):
         frame: Frame | None = function.scope
-        while frame is not None and name not in frame.locals:
+        while frame is not None:
+            bound = frame.locals.get(name)
+            if bound is not None:
+                found.append(bound)
+                break
             frame = frame.parent
-        if frame is not None:
-            found.append(frame.locals[name])
     return found
 
 

@@ -9,7 +9,7 @@ statement).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import names, tape
@@ -20,6 +20,7 @@ from gradlint.interpret.values import (
     Bound,
     Builtin,
     Call,
+    Const,
     Instance,
     Mapping,
     Object,
@@ -307,9 +308,10 @@ def used_up(m: Machine, generator: Sequence, call: Call) -> None:
 @hears("unknown call")
 def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given an optimizer may step it; a schedule steers its rate alone."""
-    steers = roles.named(symbol.text) == "scheduler" and _RUNS.isdisjoint(names.words(symbol.text))
+    values = call.values
+    steers = values and roles.named(symbol.text) == "scheduler" and _RUNS.isdisjoint(names.words(symbol.text))
     if not steers:
-        escapes(m, call.values, call)
+        escapes(m, values, call)
 
 
 @hears("end")
@@ -323,24 +325,31 @@ def stepped_elsewhere(m: Machine) -> None:
             handle.stepped_elsewhere = True
 
 
-def escapes(m: Machine, values: list[Abstract], call: Call, depth: int = 0) -> None:
+def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) -> None:
     """Optimizers are handed to code that is not in view, and can be stepped and cleared there."""
     for value in values:
-        if isinstance(value, Object | Instance):
+        if isinstance(value, Const | Tensor):  # most of what large containers hold
+            continue
+        if isinstance(value, Unknown):
+            _unknown_escapes(m, value.symbol, call, depth)
+        elif isinstance(value, Object | Instance):
             handle = value.state.get("handle")
             if isinstance(handle, tape.Optimizer):
                 handle.escapes = True
-            elif isinstance(value, Instance) and depth < MAX_DEPTH and value.module is None:
-                escapes(m, list(value.attrs.values()), call, depth + 1)
-        elif isinstance(value, Sequence | Mapping) and depth < MAX_DEPTH:
-            inner = value.items if isinstance(value, Sequence) else list(value.items.values())
-            escapes(m, list(inner), call, depth + 1)
-        elif isinstance(value, Unknown):
-            if value.symbol in m.state.get("unknown-optimizers", {}):
-                m.state["unknown-optimizers"][value.symbol].escapes = True
-            if m.state.get("optimizers") and depth < MAX_DEPTH:
-                put_in = [held for (owner, _), held in m.overrides.items() if owner is value.symbol]
-                escapes(m, put_in, call, depth + 1)
+            elif isinstance(value, Instance) and depth < MAX_DEPTH and value.module is None and value.attrs:
+                escapes(m, value.attrs.values(), call, depth + 1)
+        elif isinstance(value, Sequence | Mapping) and depth < MAX_DEPTH and value.items:
+            inner = value.items if isinstance(value, Sequence) else value.items.values()
+            escapes(m, inner, call, depth + 1)
+
+
+def _unknown_escapes(m: Machine, symbol: Symbol, call: Call, depth: int) -> None:
+    """Something unknown is handed there: it may be an optimizer, and one may have been put into it."""
+    if symbol in m.state.get("unknown-optimizers", {}):
+        m.state["unknown-optimizers"][symbol].escapes = True
+    if m.overrides and depth < MAX_DEPTH and m.state.get("optimizers"):
+        put_in = [held for (owner, _), held in m.overrides.items() if owner is symbol]
+        escapes(m, put_in, call, depth + 1)
 
 
 def constant_zero(value: Abstract) -> bool:
