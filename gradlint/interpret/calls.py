@@ -469,7 +469,8 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
     outside = list(m.loops)
 
     def on_yield(value: Abstract) -> Abstract:
-        inside, m.loops = m.loops, list(outside)  # what is done with a value is no part of the generator's own loops
+        inside = m.loops
+        m.set_loops(list(outside))  # what is done with a value is no part of the generator's own loops
         for loop in inside[len(outside) :] if outside else ():
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
             outside[-1].fed_by.add(loop.number)
@@ -478,7 +479,7 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
             if visit(value):
                 raise _Unwound
         finally:
-            m.loops = inside
+            m.set_loops(inside)
         return m.unknown("yield", data=True) if "sent to" in generator.state else NONE
 
     frame.on_yield = on_yield

@@ -72,9 +72,9 @@ MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
 def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
     if type(node.value) is int and node.value in m.session.periods.smaller:
         return Const(m.session.periods.smaller[node.value], frame.span(node), node.value)
-    if not is_small(node.value):
-        return m.unknown(frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str")
     if node.cached is None:
+        if not is_small(node.value):
+            return m.unknown(frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str")
         node.cached = Const(node.value, frame.span(node))
     assert isinstance(node.cached, Const)
     return node.cached
@@ -82,6 +82,10 @@ def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
 
 @handles(EVALUATE, ir.Name)
 def name(m: Machine, node: ir.Name, frame: Frame) -> Abstract:
+    if frame.source is None:  # most are local, and so nothing to be bound or asked for
+        found = frame.locals.get(node.id)
+        if found is not None:
+            return found
     return lookup_name(m, node.id, frame)
 
 
@@ -89,10 +93,11 @@ def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
     """What a name is bound to: in this scope, those around it, the module (which is executed as far as needed)."""
     scope: Frame | None = frame
     while scope is not None:
-        if name in scope.locals and (scope is frame or not scope.is_class):
+        bound = scope.locals.get(name)
+        if bound is not None and (scope is frame or not scope.is_class):
             if scope.source is not None:
                 m.session.program.ask(scope, name)
-            return scope.locals[name]
+            return bound
         if scope.parent is None:
             found = m.session.program.bind(m, scope, name)
             if found is not None:
@@ -106,6 +111,10 @@ def attribute(m: Machine, node: ir.Attribute, frame: Frame) -> Abstract:
     if node.name in GLANCES or (node.name == "data" and m.state.get("glance") is node):
         m.state["glance"] = node.target
     target = m.evaluate(node.target, frame)
+    if isinstance(target, Instance):  # self.model
+        found = target.attrs.get(node.name)
+        if found is not None:
+            return found
     return m.attribute(target, node.name, Call(node.name, [], {}, node, frame))
 
 
@@ -135,7 +144,9 @@ def _arguments(
     values: list[Abstract] = []
     is_open = False
     for position, node in enumerate(nodes):
-        if isinstance(node, ir.Star):
+        if type(node) is not ir.Star:
+            values.append(m.evaluate(node, frame))
+        else:
             value = m.evaluate(node.value, frame)
             if isinstance(value, Sequence) and not value.open:
                 values.extend(value.items)
@@ -148,8 +159,6 @@ def _arguments(
                 is_open = True
             else:
                 values.extend(m.items(value, Call("*", [], {}, node, frame)))
-        else:
-            values.append(m.evaluate(node, frame))
     return values, is_open
 
 

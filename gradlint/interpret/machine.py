@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -95,10 +96,10 @@ class Frame:
     is_endless: bool = False  # of a function: a `while True` of it came to no end
 
     def span(self, node: ir.Node) -> Span:
-        return self.code.span(node.at)
+        return self.code.places[node]
 
     def text(self, node: ir.Node) -> str:
-        return self.code.source(node.at)
+        return self.code.texts[node]
 
     @property
     def is_script(self) -> bool:
@@ -198,6 +199,7 @@ class Machine:
         self.branch = self.outside
         self.courses: dict[object, Course] = {}  # of counters, by the places where they are held against a number
         self.loops: list[Loop] = []
+        self._rounds: tuple[tuple[int, int], ...] | None = ()  # in which these are; None where that has changed
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
@@ -251,9 +253,11 @@ class Machine:
 
     def attribute(self, value: Abstract, name: str, at: Call) -> Abstract:
         """`value.name`; something unknown where nothing is known of it."""
-        found = ATTRIBUTE[type(value)](self, value, name, at) if type(value) in ATTRIBUTE else None
+        handler = ATTRIBUTE.get(type(value))
+        found = None if handler is None else handler(self, value, name, at)
         if found is None:
-            return Unknown(self.symbol(value).derive(("attribute", name), f"{self.symbol(value).text}.{name}"))
+            symbol = self.symbol(value)
+            return Unknown(symbol.derive(("attribute", name), f"{symbol.text}.{name}"))
         return found
 
     def iterate(self, value: Abstract, visit: Visit, at: Call) -> None:
@@ -315,9 +319,20 @@ class Machine:
 
     @property
     def rounds(self) -> tuple[tuple[int, int], ...]:
-        if not self.loops:
-            return ()
-        return tuple([(loop.number, loop.round) for loop in self.loops if loop.over and not loop.is_single])
+        """The rounds of the loops that are being run; one tuple for all that happens in them."""
+        if self._rounds is None:
+            self._rounds = tuple([(loop.number, loop.round) for loop in self.loops if loop.over and not loop.is_single])
+        return self._rounds
+
+    def turn(self, loop: Loop, to: int) -> None:
+        """Has a loop be in another round."""
+        loop.round = to
+        self._rounds = None
+
+    def set_loops(self, loops: list[Loop]) -> None:
+        """Has these loops be the ones that are being run."""
+        self.loops = loops
+        self._rounds = None
 
     def emit(self, event: tape.Event) -> None:
         """Writes an event on the tape, at this place in the loops and calls."""
@@ -328,7 +343,7 @@ class Machine:
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
             self.session.trained(self, event)
-        self.journal.append(("event", type(event).__name__))
+        self.journal.append(_written(type(event).__name__))
 
     def note(self, *entry: object) -> None:
         """Writes down that something was assigned, so that branches that do the same are seen to."""
@@ -341,37 +356,18 @@ class Machine:
         """How many items of something without a known end a list of them has; within another list, a few."""
         return ITEMS if any(not loop.over for loop in self.loops) else self.session.listed
 
-    @contextmanager
-    def asking(self, branch: Branch) -> Iterator[Branch]:
+    def asking(self, branch: Branch) -> _Asking:
         """Asks the condition of a branch."""
-        outer, self.branch = self.branch, branch
-        if outer is self.outside:
-            branch.met, branch.ahead = outer.met, outer.ahead
-            outer.met, outer.ahead = [], []
-        try:
-            yield branch
-        finally:
-            self.branch = outer
+        return _Asking(self, branch)
 
-    @contextmanager
-    def loop(self, over: str, rounds: int = 2) -> Iterator[Loop]:
+    def loop(self, over: str, rounds: int = 2) -> _Looping:
+        """Runs a loop."""
         self.loop_count += 1
-        loop = Loop(self.loop_count, rounds, over=over)
-        self.loops.append(loop)
-        try:
-            yield loop
-        finally:
-            self.loops.pop()
+        return _Looping(self, Loop(self.loop_count, rounds, over=over))
 
-    @contextmanager
-    def round(self, loop: Loop, at: Span, text: str) -> Iterator[None]:
+    def round(self, loop: Loop, at: Span, text: str) -> _Round:
         """One round of a loop over what `text` says."""
-        number, round_, over = loop.number, loop.round, loop.over
-        self.emit(tape.Iteration(at=at, loop=number, round=round_, begins=True, over=over, text=text))
-        yield
-        loop.end = tape.Iteration(at=at, loop=number, round=round_, begins=False, over=over, text=text)
-        self.emit(loop.end)
-        loop.round += 1
+        return _Round(self, loop, at, text)
 
     @contextmanager
     def protecting(self, frames: list[Frame]) -> Iterator[None]:
@@ -408,3 +404,71 @@ class Machine:
 
     def gap(self, kind: str, at: Span, detail: str = "") -> None:
         self.session.gaps.add(Gap(kind, at, detail))
+
+
+@functools.cache
+def _written(kind: str) -> tuple[object, ...]:
+    """What the journal says of an event: the same for all of a kind."""
+    return "event", kind
+
+
+class _Asking:
+    """`Machine.asking`; a class, which is entered and left in a fraction of the time that a generator takes."""
+
+    __slots__ = ("branch", "m", "outer")
+
+    def __init__(self, m: Machine, branch: Branch) -> None:
+        self.m, self.branch, self.outer = m, branch, m.branch
+
+    def __enter__(self) -> Branch:
+        outer, branch = self.outer, self.branch
+        self.m.branch = branch
+        if outer is self.m.outside:
+            branch.met, branch.ahead = outer.met, outer.ahead
+            outer.met, outer.ahead = [], []
+        return branch
+
+    def __exit__(self, *error: object) -> None:
+        self.m.branch = self.outer
+
+
+class _Looping:
+    """`Machine.loop`."""
+
+    __slots__ = ("loop", "m")
+
+    def __init__(self, m: Machine, loop: Loop) -> None:
+        self.m, self.loop = m, loop
+
+    def __enter__(self) -> Loop:
+        self.m.loops.append(self.loop)
+        self.m._rounds = None
+        return self.loop
+
+    def __exit__(self, *error: object) -> None:
+        self.m.loops.pop()
+        self.m._rounds = None
+
+
+class _Round:
+    """`Machine.round`: its end is told where nothing has left it."""
+
+    __slots__ = ("at", "loop", "m", "number", "over", "round", "text")
+
+    def __init__(self, m: Machine, loop: Loop, at: Span, text: str) -> None:
+        self.m, self.loop, self.at, self.text = m, loop, at, text
+        self.number, self.round, self.over = loop.number, loop.round, loop.over
+
+    def __enter__(self) -> None:
+        self.m.emit(self._event(begins=True))
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.loop.end = self._event(begins=False)
+            self.m.emit(self.loop.end)
+            self.m.turn(self.loop, self.loop.round + 1)
+
+    def _event(self, *, begins: bool) -> tape.Iteration:
+        return tape.Iteration(
+            at=self.at, loop=self.number, round=self.round, begins=begins, over=self.over, text=self.text
+        )

@@ -499,7 +499,8 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         raise
     finally:
         m.oracle.leave(node.test, taken, m.journal)
-        m.journal = outer + m.journal
+        outer += m.journal
+        m.journal = outer
     return signal
 
 
@@ -520,7 +521,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
             signal = _round(m, loop, node, node.body, frame)
             if signal is BREAK:
                 if loop.drains is not None:
-                    loop.round = min(loop.round, loop.drains)  # in the last one it found nothing left
+                    m.turn(loop, min(loop.round, loop.drains))  # in the last one it found nothing left
                 kept.report(m, loop)
                 return None
             if signal is not None and signal.kind == "return":

@@ -79,8 +79,12 @@ MOST_CHARACTERS = 1 << 16  # of a string that is computed
 
 def is_small(*values: object) -> bool:
     """Whether constants of these sizes, put together or multiplied, are still worth having."""
-    numbers = sum(value.bit_length() for value in values if isinstance(value, int))
-    letters = sum(len(value) for value in values if isinstance(value, str | bytes))
+    numbers = letters = 0
+    for value in values:
+        if isinstance(value, int):
+            numbers += value.bit_length()
+        elif isinstance(value, str | bytes):
+            letters += len(value)
     return numbers <= MOST_BITS and letters <= MOST_CHARACTERS
 
 

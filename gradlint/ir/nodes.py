@@ -7,15 +7,29 @@ UTF-8 bytes from 0. `Code.span` turns it into a `Span` for those that are report
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from typing import TypeVar
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.source.parse import characters, split_lines
 
 Position = tuple[int, int, int, int]
+Answer = TypeVar("Answer")
 LONGEST = 60  # characters of a quoted expression
+
+
+class Kept(dict["Node", Answer]):
+    """What is worked out about each node from its position when it is first asked for; every path asks again."""
+
+    def __init__(self, work_out: Callable[[Position], Answer]) -> None:
+        super().__init__()
+        self.work_out = work_out
+
+    def __missing__(self, node: Node) -> Answer:
+        found = self[node] = self.work_out(node.at)
+        return found
 
 
 @dataclass(eq=False, slots=True)
@@ -25,11 +39,13 @@ class Code:
     path: str
     text: str
     lines: list[str] = field(default_factory=list)
-    _spans: dict[Position, Span] = field(default_factory=dict)  # every path asks for the same places again
-    _sources: dict[Position, str] = field(default_factory=dict)
+    places: Kept[Span] = field(init=False)  # of nodes, as `span` gives them
+    texts: Kept[str] = field(init=False)  # of nodes, as `source` gives them
+    _spans: dict[Position, Span] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lines = list(split_lines(self.text))
+        self.places, self.texts = Kept(self.span), Kept(self.source)
 
     def span(self, at: Position) -> Span:
         """The position in characters from 1, as findings have it."""
@@ -40,11 +56,8 @@ class Code:
 
     def source(self, at: Position) -> str:
         """The source text of a node on one line, shortened."""
-        found = self._sources.get(at)
-        if found is None:
-            text = self.whole(at)
-            found = self._sources[at] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        return found
+        text = self.whole(at)
+        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
     def _span(self, at: Position) -> Span:
         line, column, end_line, end_column = at

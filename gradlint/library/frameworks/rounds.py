@@ -25,7 +25,7 @@ def run(
             _iteration(m, place, loop, begins=True)
             batch(loop)
             loop.end = _iteration(m, place, loop, begins=False)
-            loop.round += 1
+            m.turn(loop, loop.round + 1)
         kept.report(m, loop, owner)
         loop.ends()
 

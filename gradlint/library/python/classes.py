@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import functools
 import importlib
 import types
 import typing
@@ -73,7 +74,7 @@ def belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstra
 
 def _is_of_another(m: Machine, value: Abstract, cls: Abstract) -> bool:
     """Whether it is known to be of a class of torch beside which it cannot be of this one: an optimizer is of one."""
-    if not isinstance(value, Unknown) or not isinstance(cls, Lib):
+    if not isinstance(value, Unknown) or not isinstance(cls, Lib) or not _has_apart(canonical(cls.name)):
         return False
     known = (test for test, holds in m.oracle.facts.truth.items() if holds and test[:2] == (value.symbol, "isa"))
     return any(_are_apart(canonical(cls.name), canonical(other)) for *_, other in known if isinstance(other, str))
@@ -87,6 +88,12 @@ def _are_apart(one: str, other: str) -> bool:
     if shorts[1].startswith(shorts[0]):  # AdamW is an Adam since torch 2.7
         return False
     return all(_is_kind(name, "torch.optim") for name in (one, other)) or all(layer(name) for name in (one, other))
+
+
+@functools.cache
+def _has_apart(name: str) -> bool:
+    """Whether there are classes of torch beside which nothing is of this one."""
+    return _is_kind(name, "torch.optim") or bool(layer(name))
 
 
 def _is_kind(name: str, home: str) -> bool:
@@ -116,6 +123,7 @@ def _under(kind: type, cls: Abstract) -> bool:
     return known is not None and issubclass(kind, known)
 
 
+@functools.cache
 def python_class(name: str) -> type | None:
     """The class of Python's own that `name` stands for."""
     if name == "builtins.NoneType":

@@ -69,7 +69,8 @@ def extend(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.extend(items)`."""
     for source in call.args:
         more = listed(m, source, call)
-        receiver.extend(item for item in more.items if not kept_before(m, receiver, item))
+        is_set = receiver.kind == "set"
+        receiver.extend([item for item in more.items if not kept_before(m, receiver, item)] if is_set else more.items)
         _forget(receiver)
         if more.open:
             receiver.open, receiver.rest = True, receiver.rest or more.rest
