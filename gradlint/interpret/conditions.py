@@ -50,6 +50,8 @@ _WINDOWS = re.compile("accum|micro|grad_steps|update_freq")  # how such numbers 
 
 def known_truth(value: Abstract) -> bool | None:
     """Whether `value` is true, where that is known."""
+    if isinstance(value, Unknown):  # most that is asked for: first
+        return None
     match value:
         case Const():
             return bool(value.value)
@@ -118,11 +120,16 @@ def decide(
 ) -> bool:
     """Whether a branch on `value` is taken; forks the path where that is unknown. `whole` is what hangs on it."""
     known = truth(m, value)
-    if known is not None:
-        return known
+    return choose(m, value, node, frame, default=default, whole=whole) if known is None else known
+
+
+def choose(
+    m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True, whole: ir.Node | None = None
+) -> bool:
+    """Whether a branch on `value` is taken, whose truth this path does not know."""
     test = test_of(m, value)
     source = functools.partial(frame.code.rows, (whole or node).at)
-    if _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
+    if test.relation == "true" and _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
         return True
     answer, free = m.oracle.decide(node, test, default, source, keeps=_is_of_first_key(m, test))
     if free:
@@ -151,8 +158,8 @@ def assume(m: Machine, value: Abstract, at: Span, text: str) -> None:
 
 def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:
     """Whether it asks if something is true that is known to be no None, and is called where it is: no empty thing."""
-    is_none = m.oracle.facts.known(Test(test.subject, "is", None)) if test.relation == "true" else None
-    return is_none is False and not test.negated and call in source()
+    is_none = None if test.negated else m.oracle.facts.known(Test(test.subject, "is", None))
+    return is_none is False and call in source()
 
 
 def _is_of_first_key(m: Machine, test: Test) -> bool:

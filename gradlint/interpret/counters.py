@@ -84,8 +84,10 @@ def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> N
     `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ. One
     that is set back where it comes to the number can be waited for as long as it takes.
     """
+    if not type(counter.value) is type(number.value) is int or op not in _UP or not m.loops or m.branch.repeats:
+        return
     at = _round(m)
-    if at is None or m.branch.repeats or op not in _UP or not type(counter.value) is type(number.value) is int:
+    if at is None:
         return
     before = m.courses.get(place)
     course = m.courses[place] = _course(m, before, counter, number, at)

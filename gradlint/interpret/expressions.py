@@ -454,7 +454,7 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
         said = conditions.asked(m, value, part)
         known = conditions.truth(m, said)
         if known is None:
-            known = conditions.decide(m, said, part, frame, default=default)
+            known = conditions.choose(m, said, part, frame, default=default)
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
             tell("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
         if known == stops_at:

@@ -303,6 +303,8 @@ class Machine:
     def values_of(self, symbols: Collection[Symbol]) -> tuple[tape.Value, ...]:
         """The values on the tape that are one of `symbols`, or about which the same questions are asked."""
         found = {id(value): value for symbol in symbols for value in self._values.get(symbol, ())}
+        if not found:
+            return ()
         now = {key: self.symbols[key][1] for key in found}
         return tuple(value for key, value in found.items() if now[key] in symbols or now[key].asked in symbols)
 

@@ -81,10 +81,12 @@ class Session:
     # symbols
 
     def constant_symbol(self, value: object) -> Symbol:
-        key = (type(value), repr(value))
-        if key not in self._constants:
-            self._constants[key] = Symbol(repr(value))
-        return self._constants[key]
+        kind = type(value)
+        key = (kind, value if kind in (str, int, bool) else repr(value))
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = Symbol(repr(value))
+        return known
 
     def library_symbol(self, name: str) -> Symbol:
         if name not in self._libraries:

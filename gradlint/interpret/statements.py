@@ -91,6 +91,8 @@ def summary(value: Abstract, depth: int = 0) -> object:
 
 def name_value(m: Machine, value: Abstract, name: str) -> None:
     """Gives what is assigned for the first time the name that messages use."""
+    if isinstance(value, Const):
+        return
     if isinstance(value, Tensor):
         value.node.name = value.node.name or name
         if value.node.parameter is not None and not value.node.parameter.name:
@@ -487,7 +489,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
     default = not (_escapes(node.then) and not _escapes(node.otherwise))
-    taken = conditions.decide(m, value, node.test, frame, default=default, whole=node)
+    taken = conditions.choose(m, value, node.test, frame, default=default, whole=node)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     outer, m.journal = m.journal, []
     signal: Signal | None = None

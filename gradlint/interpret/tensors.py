@@ -24,14 +24,11 @@ def value(
 ) -> Value:
     """A new value on the tape, made here."""
     made = Value(op, kind, tuple(inputs), frame.span(node), m.where, **fields)
-    made.text = made.text or frame.text(node)
-    made.order, made.iteration = len(m.tape.events), m.rounds
+    if not made.text:
+        made.text = frame.text(node)
+    made.order, made.iteration, made.checkpointed = len(m.tape.events), m.rounds, m.checkpoint
     if m.grad.inference and kind is not Kind.PARAMETER:
-        made.inference_at = m.grad.at
-    made.checkpointed, made.inference = (
-        m.checkpoint,
-        made.inference or (m.grad.inference and kind is not Kind.PARAMETER),
-    )
+        made.inference, made.inference_at = True, m.grad.at
     if made.inference and made.cut_at is None:
         made.cut_at, made.cut_stack = m.grad.at, m.grad.stack
     if m.autocast:

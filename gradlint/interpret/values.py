@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Mapping as Many
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -24,27 +25,30 @@ class Abstract:
 class Symbol:
     """The identity of something unknown. What is derived from one symbol in one way is one symbol: `args.lr`."""
 
-    __slots__ = ("derived", "source", "text", "twin")
+    __slots__ = ("_derived", "key", "source", "text", "twin")
 
-    def __init__(self, text: str, source: Symbol | None = None) -> None:
+    def __init__(self, text: str, source: Symbol | None = None, key: object = None) -> None:
         self.text = text
         self.source = source  # what this was derived from
-        self.derived: dict[object, Symbol] = {}
+        self.key = key  # the way in which it was; None of what was not
+        self._derived: dict[object, Symbol] | None = None  # from most nothing is
         self.twin: Symbol | None = None  # of a result: what the same call with the same arguments is taken to say
 
     def derive(self, key: object, text: str) -> Symbol:
-        symbol = self.derived.get(key)
+        derived = self._derived
+        if derived is None:
+            derived = self._derived = {}
+        symbol = derived.get(key)
         if symbol is None:
-            symbol = self.derived[key] = Symbol(text, self)
+            symbol = derived[key] = Symbol(text, self, key)
             if self.twin is not None:
                 symbol.twin = self.twin.derive(key, text)
         return symbol
 
     @property
-    def key(self) -> object:
-        """The way in which it was derived from its source; None of what has none."""
-        derived = self.source.derived if self.source is not None else {}
-        return next((key for key, found in derived.items() if found is self), None)
+    def derived(self) -> Many[object, Symbol]:
+        """What was derived from it, by the ways in which it was."""
+        return self._derived or {}
 
     @property
     def asked(self) -> Symbol:
@@ -145,7 +149,7 @@ class Sequence(Abstract):
 
     def __post_init__(self) -> None:
         if self.kind == "set" and len(self.items) > 1:
-            self.items = list({_member(item): item for item in reversed(self.items)}.values())[::-1]
+            self.items = list({member(item): item for item in reversed(self.items)}.values())[::-1]
         if len(self.items) > MOST_ITEMS:
             self.items, self.open = self.items[:MOST_ITEMS], True
 
@@ -157,7 +161,7 @@ class Sequence(Abstract):
         self.open = self.open or len(more) > room
 
 
-def _member(value: Abstract) -> object:
+def member(value: Abstract) -> object:
     """What a set knows an item by."""
     is_known = isinstance(value, Const) and not isinstance(value.value, slice)
     return ("constant", value.value) if is_known else ("object", id(value))  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import conditions
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import method
-from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Sequence
+from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Sequence, member
 from gradlint.library.python.lazies import first, following, listed, order
 from gradlint.library.python.results import argument, constant, fresh, place, plain, text
 
@@ -32,6 +32,12 @@ def kept_before(m: Machine, receiver: Sequence, value: Abstract) -> bool:
     if isinstance(value, Const):
         return any(isinstance(item, Const) and item.value == value.value for item in receiver.items)
     return id(value) in map(id, receiver.items)
+
+
+def _new_in(receiver: Sequence, more: Sequence) -> list[Abstract]:
+    """The items of another that a set does not have."""
+    known = set(map(member, receiver.items))
+    return [item for item in more.items if member(item) not in known]
 
 
 @method(_GROWING, "append")
@@ -69,8 +75,7 @@ def extend(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.extend(items)`."""
     for source in call.args:
         more = listed(m, source, call)
-        is_set = receiver.kind == "set"
-        receiver.extend([item for item in more.items if not kept_before(m, receiver, item)] if is_set else more.items)
+        receiver.extend(_new_in(receiver, more) if receiver.kind == "set" else more.items)
         _forget(receiver)
         if more.open:
             receiver.open, receiver.rest = True, receiver.rest or more.rest
@@ -197,10 +202,11 @@ def _set_operation(name: str, keeps: bool | None) -> None:
         for source in call.args:
             other = listed(m, source, call, "set")
             if keeps is None:
-                made.extend(item for item in other.items if not kept_before(m, made, item))
+                made.extend(_new_in(made, other))
                 made.open = made.open or other.open
             else:
-                made.items = [item for item in made.items if kept_before(m, other, item) is keeps or other.open]
+                known = set(map(member, other.items))
+                made.items = [item for item in made.items if other.open or (member(item) in known) is keeps]
         return made
 
 
@@ -212,8 +218,8 @@ for _name, _keeps in (("union", None), ("intersection", True), ("difference", Fa
 def symmetric_difference(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.symmetric_difference(y)`: what one of the two has and the other has not."""
     other = listed(m, argument(m, call), call, "set")
-    one = [item for item in receiver.items if other.open or not kept_before(m, other, item)]
-    two = [item for item in other.items if receiver.open or not kept_before(m, receiver, item)]
+    one = receiver.items if other.open else _new_in(other, receiver)
+    two = other.items if receiver.open else _new_in(receiver, other)
     return Sequence("set", [*one, *two], receiver.open or other.open, receiver.rest or other.rest, at=place(call))
 
 
