@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.calls import call_unknown, construct, library_receiver
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
-from gradlint.interpret.registry import GUESSES, MethodHandler, canonical, find_attribute, find_method
+from gradlint.interpret.registry import (
+    MethodHandler,
+    canonical,
+    find_attribute,
+    find_guesses,
+    find_method,
+    member_name,
+)  # fmt: skip
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -82,13 +89,13 @@ def of_constant(m: Machine, constant: Const, name: str, at: Call) -> Abstract | 
 
 @handles(ATTRIBUTE, Lib)
 def of_library(m: Machine, library: Lib, name: str, at: Call) -> Abstract | None:
-    full = f"{library.name}.{name}"
     if name == "__name__":
         return Const(library.name.rpartition(".")[2])
+    full = member_name(library.name, name)
+    if full is not None:
+        return Lib(full)
     handler = find_attribute(canonical(library.name), name)
-    if handler is not None:
-        return handler(m, library, at)
-    return Lib(canonical(full))
+    return None if handler is None else handler(m, library, at)
 
 
 @handles(ATTRIBUTE, Package)
@@ -332,12 +339,12 @@ def is_looked_at(name: str, at: Call) -> bool:
 @handles(ATTRIBUTE, Unknown)
 def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute of something unknown: what was assigned to it, what tensors and optimizers have, or a part of it."""
-    override = m.overrides.get((unknown.symbol, f"attribute:{name}"))
+    override = m.overrides.get((unknown.symbol, f"attribute:{name}")) if m.overrides else None
     if override is not None:
         return override
     if unknown.type == "str":
         return method(unknown, "str", name) or derived(m, unknown, "attribute", name, at.node, at.frame)
-    for guess in GUESSES:
+    for guess in find_guesses(name):
         found = guess(m, unknown, name, at)
         if found is not None:
             return found

@@ -218,15 +218,17 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
 
 def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
     """Takes down that something lists the entries of a dict, or their names."""
-    listed = _listed(call)
+    listed = None if call.args or call.kwargs else _listed(call)
     if listed is not None:
         m.state.setdefault(listed, set()).add(result.symbol)
 
 
 def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> None:
     """Has `mask.any()` be the question that `mask.sum() > 0` is, of what is handed in as of tensors."""
+    if call.args or call.kwargs or method.source is None:
+        return
     function = call.node.function if isinstance(call.node, ir.Call) else None
-    if isinstance(function, ir.Attribute) and function.name == "any" and not call.values and method.source is not None:
+    if isinstance(function, ir.Attribute) and function.name == "any":
         counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
         result.test = m.oracle.facts.any_of(counting.derive(_asked(m, call), f"{counting.text}()").asked)
 
@@ -246,7 +248,7 @@ def _module_of(own: tape.Value) -> tape.Module:
 
 
 def _asked(m: Machine, call: Call) -> object:
-    by_name = tuple((name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs))
+    by_name = tuple([(name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs)]) if call.kwargs else ()
     return ("call", tuple(map(m.symbol, call.args)), by_name)
 
 

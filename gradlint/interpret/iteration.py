@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import memo
 from gradlint.interpret import ahead, counters, estimates, shapes, tensors
 from gradlint.interpret.calls import run_generator
-from gradlint.interpret.machine import ITERATE, Visit, handles
+from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
 from gradlint.interpret.registry import bases, tell
 from gradlint.interpret.values import (
     NONE,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 MOST_NUMBERS = 1_000_000  # that a loop to an unknown one can run through
-MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MOST_WRITTEN = 40  # of tensors and constants, which a list has when they are named one by one: layers, activations
 MOST_SHOWN = 22  # the same where a counter decides when the step comes: as many as show its remainder
 

@@ -12,7 +12,7 @@ from gradlint import tape
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.gaps import Gap, GiveUp
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Symbol, Tensor, Test, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Symbol, Tensor, Test, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
 MAX_UNKNOWN = 2  # the same, where it is given nothing new but what is unknown
 ITEMS = 2  # of something without a known end, where a list of it is made within another
+MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MAX_STEPS = 40_000  # statements and expressions on one path
 MAX_SILENT = 8_000  # of them, in a script that does not speak of training, while it has come to none
 
@@ -266,6 +267,9 @@ class Machine:
 
     def items(self, value: Abstract, at: Call) -> list[Abstract]:
         """The items of `value`, eagerly; of something unknown, a few."""
+        if type(value) is Sequence and not value.open and value.kind != "generator" and len(value.items) <= MAX_ITEMS:
+            self.loop_count += 1  # a loop, as for any other: there is nothing to be seen of it
+            return list(value.items)
         found: list[Abstract] = []
 
         def visit(item: Abstract) -> bool:

@@ -16,6 +16,7 @@ FunctionHandler = Callable[[Any, Call], Abstract]
 MethodHandler = Callable[[Any, Any, Call], Abstract]
 Method = TypeVar("Method", bound=MethodHandler)
 AttributeHandler = Callable[[Any, Any, Call], Abstract | None]
+Guess = Callable[[Any, Any, str, Call], Abstract | None]
 
 Occasion = Literal[
     "discarded",  # an expression statement: its value, its node, its frame
@@ -39,7 +40,7 @@ FALLBACKS: list[Callable[[Any, Call], Abstract | None]] = []
 ALIASES: dict[str, str] = {}
 TYPES: dict[str, Callable[[Any, Any, Any, Any], Abstract]] = {}
 ENTRIES: list[Callable[[Any, Any, str, Any, Call], bool]] = []
-GUESSES: list[Callable[[Any, Any, str, Call], Abstract | None]] = []
+GUESSES: list[tuple[frozenset[str], Guess]] = []
 LISTENERS: dict[Occasion, list[Callable[..., None]]] = {}
 
 
@@ -47,7 +48,7 @@ def _put(table: dict[Any, Any], key: object, handler: object) -> None:
     if key in table:
         raise ValueError(f"{key} is registered twice")
     table[key] = handler
-    for cached in (canonical, bases, find_method, find_attribute):
+    for cached in (canonical, bases, is_a, find_method, find_attribute, member_name):
         cached.cache_clear()
 
 
@@ -126,12 +127,24 @@ def enters(handler: Callable[[Any, Any, str, Any, Call], bool]) -> Callable[[Any
     return handler
 
 
-def guesses(
-    handler: Callable[[Any, Any, str, Call], Abstract | None],
-) -> Callable[[Any, Any, str, Call], Abstract | None]:
-    """Registers who says what an attribute of something unknown is: `(machine, unknown, name, call)`; None to pass."""
-    GUESSES.append(handler)
-    return handler
+def guesses(*names: str) -> Callable[[Guess], Guess]:
+    """Registers who says what an attribute of something unknown is, of one of these names or of any.
+
+    It takes `(machine, unknown, name, call)`, and returns None to pass.
+    """
+
+    def register(handler: Guess) -> Guess:
+        GUESSES.append((frozenset(names), handler))
+        find_guesses.cache_clear()
+        return handler
+
+    return register
+
+
+@functools.cache
+def find_guesses(name: str) -> tuple[Guess, ...]:
+    """Who may say what an attribute of this name is, of something unknown."""
+    return tuple(guess for names, guess in GUESSES if not names or name in names)
 
 
 def parent(cls: str, base: str) -> None:
@@ -188,6 +201,7 @@ def _family(cls: str) -> str | None:
     return None
 
 
+@functools.cache
 def is_a(cls: str, base: str) -> bool:
     """Whether the library class `cls` is `base` or inherits from it."""
     return canonical(base) in bases(canonical(cls))
@@ -209,3 +223,9 @@ def find_attribute(cls: str, name: str) -> AttributeHandler | None:
         if handler is not None:
             return handler
     return None
+
+
+@functools.cache
+def member_name(library: str, name: str) -> str | None:
+    """What `name` of a library, or of a class of one, is called; None where a handler says what it is."""
+    return canonical(f"{library}.{name}") if find_attribute(canonical(library), name) is None else None

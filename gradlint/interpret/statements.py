@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import ahead, conditions, counters, cycles, dispatch, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
-from gradlint.interpret.iteration import MAX_ITEMS, is_endless, is_window
-from gradlint.interpret.machine import BREAK, CONTINUE, EXECUTE, Branch, Frame, Loop, Raised, Signal, Stop, handles
+from gradlint.interpret.iteration import is_endless, is_window
+from gradlint.interpret.machine import (
+    BREAK,
+    CONTINUE,
+    EXECUTE,
+    MAX_ITEMS,
+    Branch,
+    Frame,
+    Loop,
+    Raised,
+    Signal,
+    Stop,
+    handles,
+)  # fmt: skip
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
 from gradlint.interpret.values import (
     MOST_ITEMS,

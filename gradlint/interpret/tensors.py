@@ -104,7 +104,7 @@ def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool =
         )
         known.storage, known.name, known.flags = Storage(), symbol.text, frozenset({tape.GIVEN_NOTHING})
         m.leaves[symbol] = known
-    if fed:
+    if fed and tape.GIVEN_NOTHING in known.flags:
         known.flags -= {tape.GIVEN_NOTHING}
     return known
 
@@ -216,13 +216,10 @@ def apply(
 def given(m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]) -> tuple[tuple[int | str, object], ...]:
     """The constants, tuples of them and tensors among an operation's arguments, and the symbols of others, by position
     or name."""
-    found: list[tuple[int | str, object]] = []
-    named: list[tuple[int | str, Abstract]] = [*enumerate(args), *kwargs.items()]
-    for key, each in named:
-        argument = _argument(m, each)
-        if argument is not None:
-            found.append((key, argument))
-    return tuple(found)
+    found: list[tuple[int | str, object]] = [(key, _argument(m, each)) for key, each in enumerate(args)]
+    if kwargs:
+        found += [(key, _argument(m, each)) for key, each in kwargs.items()]
+    return tuple([each for each in found if each[1] is not None])
 
 
 def bounds(index: Abstract) -> slice | None:
@@ -241,17 +238,17 @@ def bounds(index: Abstract) -> slice | None:
 
 def _argument(m: Machine, value: Abstract) -> object:
     match value:
-        case Object(cls="builtins.slice"):
-            return bounds(value)
-        case Const():
-            return value.value
         case Tensor():
             return value.node
-        case Sequence() if not value.open and all(isinstance(item, Const) for item in value.items):
-            return tuple(item.value for item in value.items if isinstance(item, Const))
         case Unknown():
             known = m.tensors[value.symbol].node if value.symbol in m.tensors else m.nodes.get(value.symbol)
             return value.symbol if known is None else known
+        case Const():
+            return value.value
+        case Object(cls="builtins.slice"):
+            return bounds(value)
+        case Sequence() if not value.open and all(isinstance(item, Const) for item in value.items):
+            return tuple(item.value for item in value.items if isinstance(item, Const))
     return None
 
 
@@ -262,7 +259,7 @@ def name_arguments(
     """The tensors among the arguments, each with the name by which the table speaks of it."""
     named = []
     for position, arg in enumerate(args):
-        found = sources(m, [arg], node, frame)
+        found = None if isinstance(arg, Const) else sources(m, [arg], node, frame)
         if found:
             name = effect.argument(position, method=method) if effect is not None else ""
             named += [(name, source) for source in found]

@@ -87,11 +87,11 @@ def device_type(m: Machine, made: Object, at: Call) -> Abstract:
     return Unknown(m.symbol(given if isinstance(given, Abstract) else made), data=True)
 
 
-@guesses
+@guesses("type")
 def type_of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """`device.type` of something that is a device by its name or annotation: no method of a tensor."""
     is_device = "device" in unknown.symbol.text.rpartition(".")[2] or unknown.type == "object"
-    if name != "type" or not is_device:
+    if not is_device:
         return None
     return Unknown(unknown.symbol.derive(("attribute", "type"), f"{unknown.symbol.text}.type"), data=True)
 

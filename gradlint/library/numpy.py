@@ -155,7 +155,7 @@ def newaxis(m: Machine, package: Abstract, at: Call) -> Abstract:
 # arrays
 
 
-@guesses
+@guesses()
 def array_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute or method of an array."""
     if unknown.type != "array" or name.startswith("__"):

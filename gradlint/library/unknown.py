@@ -93,7 +93,7 @@ _ENGINES = re.compile(r"accelerator|engine|fabric|booster|scaler|manager|trainer
 MOST_OF_A_SCHEDULER = 2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
 
 
-@guesses
+@guesses()
 def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute that tensors have, of something that may be one."""
     if unknown.type not in ("", "tensor") or name.startswith("_"):

@@ -66,10 +66,10 @@ def make(m: Machine, call: Call) -> Abstract:
     return Object(ACCELERATOR, call.frame.span(call.node))
 
 
-@guesses
+@guesses(*_OWN)
 def by_name(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """A parameter called `accelerator` is one."""
-    if name not in _OWN or unknown.symbol.text.rpartition(".")[2] != "accelerator":
+    if unknown.symbol.text.rpartition(".")[2] != "accelerator":
         return None
     return m.attribute(Object(ACCELERATOR, at.frame.span(at.node)), name, at)
 

@@ -46,10 +46,10 @@ def _optimizer(m: Machine, call: Call) -> Abstract:
     )
 
 
-@guesses
+@guesses("backward", "step")
 def by_name(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """A parameter called `model_engine` is one; what it wraps is unknown."""
-    if name not in ("backward", "step") or unknown.symbol.text.rpartition(".")[2] not in _NAMES:
+    if unknown.symbol.text.rpartition(".")[2] not in _NAMES:
         return None
     known = m.state.setdefault("unknown-engines", {})
     if unknown.symbol not in known:

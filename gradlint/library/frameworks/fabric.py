@@ -36,10 +36,10 @@ def make(m: Machine, call: Call) -> Abstract:
     return Object(FABRIC, call.frame.span(call.node))
 
 
-@guesses
+@guesses(*_OWN)
 def by_name(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """A parameter called `fabric` is one."""
-    if name not in _OWN or unknown.symbol.text.rpartition(".")[2] != "fabric":
+    if unknown.symbol.text.rpartition(".")[2] != "fabric":
         return None
     return m.attribute(Object(FABRIC, at.frame.span(at.node)), name, at)
 
