@@ -34,7 +34,7 @@ from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Branch, Frame, Machine
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _PLAIN = frozenset(["list", "tuple", "set", "dict"])
@@ -90,6 +90,18 @@ def asked(m: Machine, value: Abstract, place: ir.Node | None = None) -> Abstract
 def question(m: Machine, node: ir.Node, frame: Frame) -> Abstract:
     """What a branch on `node` asks."""
     return asked(m, m.evaluate(node, frame), node)
+
+
+def ask(m: Machine, branch: Branch, node: ir.Node, frame: Frame) -> Abstract:
+    """What `branch`, which is on `node`, asks; what is met meanwhile is met by it."""
+    outer, m.branch = m.branch, branch
+    if outer is m.outside:
+        branch.met, branch.ahead = outer.met, outer.ahead
+        outer.met, outer.ahead = [], []
+    try:
+        return asked(m, m.evaluate(node, frame), node)
+    finally:
+        m.branch = outer
 
 
 def test_of(m: Machine, value: Abstract) -> Test:

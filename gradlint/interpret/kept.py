@@ -128,7 +128,7 @@ def _search(
         return
     if isinstance(value, Sequence | Mapping):
         _search_container(m, loop, value, holders)
-    for inner in _inside(value):
+    for inner in _inside(value) if depth < MAX_DEPTH else ():
         _search(m, loop, inner, holders, seen, depth + 1)
 
 

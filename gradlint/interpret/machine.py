@@ -362,10 +362,6 @@ class Machine:
         """How many items of something without a known end a list of them has; within another list, a few."""
         return ITEMS if any(not loop.over for loop in self.loops) else self.session.listed
 
-    def asking(self, branch: Branch) -> _Asking:
-        """Asks the condition of a branch."""
-        return _Asking(self, branch)
-
     def loop(self, over: str, rounds: int = 2) -> _Looping:
         """Runs a loop."""
         self.loop_count += 1
@@ -418,28 +414,8 @@ def _written(kind: str) -> tuple[object, ...]:
     return "event", kind
 
 
-class _Asking:
-    """`Machine.asking`; a class, which is entered and left in a fraction of the time that a generator takes."""
-
-    __slots__ = ("branch", "m", "outer")
-
-    def __init__(self, m: Machine, branch: Branch) -> None:
-        self.m, self.branch, self.outer = m, branch, m.branch
-
-    def __enter__(self) -> Branch:
-        outer, branch = self.outer, self.branch
-        self.m.branch = branch
-        if outer is self.m.outside:
-            branch.met, branch.ahead = outer.met, outer.ahead
-            outer.met, outer.ahead = [], []
-        return branch
-
-    def __exit__(self, *error: object) -> None:
-        self.m.branch = self.outer
-
-
 class _Looping:
-    """`Machine.loop`."""
+    """`Machine.loop`; a class, which is entered and left in a fraction of the time that a generator takes."""
 
     __slots__ = ("loop", "m")
 

@@ -482,10 +482,12 @@ def _waits(node: ir.If) -> bool:
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
-    with m.asking(Branch(_waits(node), node.leaves, node.test if refuses else None)) as branch:
-        value = conditions.question(m, node.test, frame)
-    cycles.come_round(m, branch, node, frame)
-    ahead.show(m, branch)
+    branch = Branch(_waits(node), node.leaves, node.test if refuses else None)
+    value = conditions.ask(m, branch, node.test, frame)
+    if branch.met:
+        cycles.come_round(m, branch, node, frame)
+    if branch.ahead:
+        ahead.show(m, branch)
     known = conditions.truth(m, value)
     if known is not None:
         if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
@@ -524,8 +526,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
         loop.node = node
         loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
         while loop.goes_on:
-            with m.asking(Branch(leaves=False, repeats=True)):
-                value = conditions.question(m, node.test, frame)
+            value = conditions.ask(m, Branch(leaves=False, repeats=True), node.test, frame)
             known = conditions.truth(m, value)
             if known is False:
                 loop.ends()

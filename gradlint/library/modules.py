@@ -325,26 +325,27 @@ def _put_in_mode(m: Machine, module: Instance | Object, call: Call) -> None:
 # what a module is made of
 
 
-def parts(value: Abstract) -> Iterator[tuple[str, Abstract]]:
+def parts(value: Abstract) -> list[tuple[str, Abstract]]:
     """The registered parts of a module by name: modules, and parameters of its own."""
-    if isinstance(value, Instance | Object):
-        own = value.state.get("parameters")
-        if isinstance(own, dict):
-            yield from own.items()
-        held = dict(contained(value.state.get("items")))
-        yield from held.items()
-        others: frozenset[str] = value.state.get("unregistered", frozenset())
-        for name, part in value.attrs.items():
-            if (
-                name not in held
-                and name not in others
-                and (
-                    is_module(part)
-                    or (isinstance(part, Tensor) and part.node.parameter is not None and is_parameter(part))
-                    or (isinstance(part, Unknown) and _may_be_module(part))
-                )
-            ):
-                yield name, part
+    if not isinstance(value, Instance | Object):
+        return []
+    own = value.state.get("parameters")
+    held = dict(contained(value.state.get("items")))
+    others: frozenset[str] = value.state.get("unregistered", frozenset())
+    found = [*own.items(), *held.items()] if isinstance(own, dict) else list(held.items())
+    for name, part in value.attrs.items():
+        if _is_registered(part) and name not in held and name not in others:
+            found.append((name, part))
+    return found
+
+
+def _is_registered(part: Abstract) -> bool:
+    """Whether a module registers what becomes an attribute of it."""
+    if isinstance(part, Instance | Object):
+        return part.module is not None
+    if isinstance(part, Tensor):
+        return part.node.parameter is not None and is_parameter(part)
+    return isinstance(part, Unknown) and _may_be_module(part)
 
 
 def is_parameter(tensor: Tensor) -> bool:
