@@ -19,6 +19,7 @@ from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part
 from gradlint.program.texts import text_of
+from gradlint.room import roomy
 from gradlint.rule import Rule, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
@@ -37,6 +38,7 @@ class Given:
     records: Mapping[Path, Record] = field(default_factory=dict)
 
 
+@roomy
 def analyze_batch(paths: Sequence[Path], given: Given) -> dict[Path, Record]:
     """What is found in a batch of files, and of the files that they import that they were."""
     from gradlint import library

@@ -10,6 +10,7 @@ from commandline import bounded
 
 from gradlint import analysis, analyzer
 from gradlint.interpret import paths, session
+from gradlint.room import roomy
 
 SECONDS = 300  # of CPU; they take some thirty together
 
@@ -118,3 +119,28 @@ def test_a_method_is_entered_again_where_its_object_was_made_only_before_the_res
     assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]
     monkeypatch.setattr(session, "MOST_UNTRAINED", 50)
     assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]
+
+
+@roomy
+def _calls_from(depth: int) -> int:
+    """How often the system was asked for memory while calls were made at every depth up to this one."""
+    resource = pytest.importorskip("resource")
+
+    def go_down(left: int) -> None:
+        for _ in range(20):
+            go_back()
+        if left:
+            go_down(left - 1)
+
+    def go_back() -> None:
+        return None
+
+    go_down(depth)  # what is needed once is there now
+    before: int = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    go_down(depth)
+    after: int = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    return after - before
+
+
+def test_nested_calls_take_no_memory_from_the_system_wherever_they_are_made() -> None:
+    assert _calls_from(500) < 20  # without room some hundred

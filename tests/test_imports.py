@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder, less those of its
 # modules that are layers of their own.
 LAYERS = (
-    "dataclass", "errors", "garbage", "guess", "memo", "names", "output", "finding", "tape", "rule", "rules/",
+    "dataclass", "errors", "garbage", "guess", "memo", "names", "output", "room", "finding", "tape", "rule", "rules/",
     "fingerprint", "report/", "config", "source/", "library/effects", "ir/", "interpret/", "program/",
     "interpret/session", "library/", "cache", "parallel", "analyzer", "analysis", "suppress", "annotate", "baseline",
     "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin", "cli", "__main__",
