@@ -43,12 +43,13 @@ def analyze(
     progress: Progress | None = None,
     entered: Collection[Path] | None = None,
     kept: Cache | None = None,
+    keeps: bool = True,
 ) -> Analysis:
     """What the selected rules say of `files`; `sources` holds texts that differ from what is on disk.
 
     Of files that are not to be `entered` it is only said whether they parse; all are entered where that is not given.
-    `kept` is what earlier analyses by the same rules have found, and takes what this one finds. `progress` is told how
-    many files are done.
+    `kept` is what earlier analyses by the same rules have found, and takes what this one finds, where it `keeps` that.
+    `progress` is told how many files are done.
     """
     real = dict(zip(files, real_paths(files), strict=True))
     names = {place: path for path, place in real.items()}
@@ -62,7 +63,7 @@ def analyze(
     done = 0
     before = gc.get_threshold()
     try:
-        for part, records in _results(parts, (texts, chosen, inside), kept, jobs):
+        for part, records in _results(parts, (texts, chosen, inside), kept, keeps, jobs):
             results[part] = records
             done += len(part)
             if progress is not None:
@@ -72,7 +73,8 @@ def analyze(
         gc.set_threshold(*before)  # which batches that are analysed in this process leave as they need it
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
-    kept.keep(records for records in results.values() if records)
+    if keeps:
+        kept.keep(records for records in results.values() if records)
     return _collect(found, faults, names)
 
 
@@ -89,6 +91,7 @@ def _results(
     parts: Sequence[parallel.Batch],
     asked: tuple[dict[Path, str], Sequence[str], Collection[Path]],
     kept: Cache,
+    keeps: bool,
     jobs: int,
 ) -> Iterator[tuple[parallel.Batch, dict[Path, Record] | None]]:
     """What each batch comes to: from the cache where nothing has changed, else analysed."""
@@ -99,7 +102,7 @@ def _results(
         from gradlint.analyzer import Given, analyze_batch  # all that runs programs: a tenth of a second
 
         def given(part: parallel.Batch) -> Given:
-            return Given(*asked, {path: kept.records[path] for path in part if path in kept.records})
+            return Given(*asked, {path: kept.records[path] for path in part if path in kept.records}, keeps)
 
         yield from parallel.spread(parallel.Work(analyze_batch, given), left, jobs)
 

@@ -36,6 +36,7 @@ class Given:
     chosen: Sequence[str]
     entered: Collection[Path]
     records: Mapping[Path, Record] = field(default_factory=dict)
+    keeps: bool = True  # what is found, for another run: then it is said, too, what that rests on
 
 
 @roomy
@@ -119,10 +120,17 @@ class _Analyzer:
             results[entry] = self._result(path, entry)
             self.program.leave()
             self.executed.update(results[entry].executed)
+        if self.given.keeps:
+            self._note_what_was_read(made)
+        return made
+
+    def _note_what_was_read(self, made: dict[Path, Record]) -> None:
+        """Adds to records what their results rest on, with records of the files that were imported only."""
         targets = {path for found in self.program.edges.values() for path in found.values() if path is not None}
         for path in sorted((targets | self.program.edges.keys()) - made.keys()):
             made[path] = Record((), None)
-        for path, word in sorted((Path(file), word) for file, word in self.rested):
+        for file, word in sorted(self.rested):
+            path = Path(file)
             was_read = path in self.program.sources  # else it has no word that it was looked through for
             made[path].parts[word] = text_of(self.program.sources[path], word) if was_read else NOTHING
         for path, record in made.items():
@@ -130,7 +138,6 @@ class _Analyzer:
             record.in_package = in_package(path)
             record.take_imports(self.program.edges.get(path, {}), known)
             record.content = self.contents.get(path) or (known.content if known is not None else content_of(path))
-        return made
 
     def _record(self, path: Path) -> Record | None:
         """What is known of a file before its entries are run; None where it cannot be read."""
@@ -177,7 +184,9 @@ class _Analyzer:
         return Result(found, gaps, _places(session), rests_on=self._rests_on())
 
     def _rests_on(self) -> tuple[Part, ...]:
-        """The parts of files that the entry that was just run has come to."""
+        """The parts of files that the entry that was just run has come to, where that is kept."""
+        if not self.given.keeps:
+            return ()
         found = self.program.rests_on(self.program.asked)
         self.rested |= found
         return tuple(sorted(found))

@@ -187,11 +187,13 @@ def check(
     progress: Progress | None = None,
     before: Checked | None = None,
     judging: bool = False,
+    keeps: bool = True,
 ) -> Checked:
     """What is wrong in `files`; `given` holds the content of those that are not to be read from disk.
 
     Without a `cache`, what has not changed since the check `before` is taken from there. Where it is for `judging`
-    fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil.
+    fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil. `keeps`: another
+    check will come after it, or another run.
     """
     texts = Texts({str(path): content for path, content in given.items()})
     programs = [program for file in files for program in texts.programs(str(file))]
@@ -219,6 +221,7 @@ def check(
         progress=progress,
         entered=[pathlib.Path(path) for path in screen(gists)],
         kept=kept,
+        keeps=keeps,
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     heard = [path for path in programs if path not in gists or gists[path].speaks]

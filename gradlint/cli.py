@@ -163,10 +163,11 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     _refuse_misplaced(options, given)
     if options["fix"] or options["diff"]:
         return _fix(files, settings_for, settings, given, options)
+    cache = _cache_folder(options, settings)
     with _progress() as progress:
         checked = checker.check(
-            files, settings_for, given=given, jobs=options["jobs"] or _cores(),
-            cache=_cache_folder(options, settings), progress=progress,
+            files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
+            keeps=cache is not None,
         )  # fmt: skip
     if options["write_baseline"]:
         return _write_baseline(options["write_baseline"], checked, settings)
