@@ -68,11 +68,7 @@ def _widen_stack() -> None:
         resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
 
 
-@memo.of_programs
-def _parsed(path: str, text: str) -> parse.Source | SyntaxFault:
-    """A file, parsed once for all batches that come to it."""
-    memo.reads(len(text))
-    return parse.parse(path, text)
+_parsed = memo.of_texts(parse.parse)  # most files are imported by several batches
 
 
 class _Analyzer:

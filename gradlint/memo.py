@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-MOST = 3_000_000  # characters of the files that batches read and leave to those that come after: some 100 MiB of trees
+MOST = 4_000_000  # characters of the files that a batch leaves to those that come after: some 150 MiB of trees
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _kept: list[Callable[[], None]] = []
-_sizes: list[int] = []
+_made: list[dict[tuple[object, str], Any]] = []
 
 
 def of_programs(function: _Function) -> _Function:
@@ -22,14 +22,29 @@ def of_programs(function: _Function) -> _Function:
     return cast("_Function", cached)
 
 
-def reads(size: int) -> None:
-    """Counts a file of so many characters among those that answers hold on to."""
-    _sizes.append(size)
+def of_texts(function: _Function) -> _Function:
+    """Has `function` answer once for the same path and text, in one batch and in those that come soon after."""
+    made: dict[tuple[object, str], Any] = {}
+    _made.append(made)
+
+    def asked(path: object, text: str, *more: object) -> object:
+        key = (path, text)
+        answer = made.pop(key) if key in made else function(path, text, *more)
+        made[key] = answer  # as the last that was asked for
+        return answer
+
+    return cast("_Function", functools.wraps(function)(asked))
 
 
 def forget(most: int = 0) -> None:
-    """Lets go of every answer, and so of the programs that they are about, where these have more characters."""
-    if not most or sum(_sizes) > most:
-        _sizes.clear()
-        for clear in _kept:
-            clear()
+    """Lets go of every answer, and so of the programs that they are about.
+
+    What was made of the texts asked for last stays, as long as these have no more than so many characters.
+    """
+    for clear in _kept:
+        clear()
+    for made in _made:
+        size = sum(len(text) for _, text in made)
+        while size > most:
+            size -= len((oldest := next(iter(made)))[1])
+            del made[oldest]

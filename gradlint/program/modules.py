@@ -69,7 +69,7 @@ class Source:
         return [lowered[place] for place in places if place in lowered]
 
 
-@memo.of_programs
+@memo.of_texts
 def _source(path: Path, text: str, tree: ast.Module) -> Source:
     code = ir.Code(str(path), text)
     return Source(path, path.stem, code, tree, lower.module(tree, code))
