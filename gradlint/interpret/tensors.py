@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 MAX_NESTING = 4  # how deep containers are searched for tensors
-_HOLDERS = (Sequence, Mapping, Object, Instance)
+_COMPUTED = frozenset([Tensor, Unknown, Sequence, Mapping, Object, Instance])  # what is one, or can hold some
 
 
 def value(
@@ -163,7 +163,7 @@ def _find(
     m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, found: list[Value], seen: set[int], depth: int
 ) -> None:
     for item in values:
-        if isinstance(item, Const):  # most of what large containers hold
+        if type(item) not in _COMPUTED:  # most of what large containers hold
             continue
         if isinstance(item, Tensor):
             found.append(item.node)
@@ -171,7 +171,7 @@ def _find(
             known = _unknown_node(m, item, node, frame)
             if known is not None:
                 found.append(known)
-        elif depth < MAX_NESTING and isinstance(item, _HOLDERS) and id(item) not in seen:
+        elif depth < MAX_NESTING and id(item) not in seen:
             seen.add(id(item))
             inside = _inside(item)
             if inside:

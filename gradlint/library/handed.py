@@ -36,6 +36,7 @@ MAX_DEPTH = 3  # of containers in objects in containers
 MOST_KEPT = 32  # callbacks that are looked through again at each call: the latest
 _FILLED = ("list", "deque", "set")
 _CALLED = (Function, Bound, Builtin)
+_REACHING = frozenset([*_CALLED, Object, Instance, Mapping, Sequence])  # what something can be reached through
 
 
 @hears("unknown call")
@@ -89,7 +90,8 @@ def _open(m: Machine, value: Abstract, opened: dict[int, int], depth: int = 0) -
     elif depth < MAX_DEPTH and is_callback(value) and opened.get(id(value), MAX_DEPTH) > depth:
         opened[id(value)] = depth
         for part in within(value):
-            _open(m, part, opened, depth + 1)
+            if type(part) in _REACHING:
+                _open(m, part, opened, depth + 1)
 
 
 def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> None:

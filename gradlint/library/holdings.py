@@ -20,7 +20,6 @@ from gradlint.interpret.values import (
     Bound,
     Builtin,
     Call,
-    Const,
     Instance,
     Mapping,
     Object,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
 
+_HOLDING = frozenset([Unknown, Object, Instance, Sequence, Mapping])  # what an optimizer is, or can be had from
 _RUNS = frozenset(
     ["step", "train", "run", "fit", "epoch", "loop"]
 )  # what a name with one of these does is no setting up
@@ -328,7 +328,7 @@ def stepped_elsewhere(m: Machine) -> None:
 def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) -> None:
     """Optimizers are handed to code that is not in view, and can be stepped and cleared there."""
     for value in values:
-        if isinstance(value, Const | Tensor):  # most of what large containers hold
+        if type(value) not in _HOLDING:  # most of what large containers hold
             continue
         if isinstance(value, Unknown):
             _unknown_escapes(m, value.symbol, call, depth)
