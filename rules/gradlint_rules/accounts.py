@@ -251,7 +251,8 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
         return False
     cleared += values
     done = identities(cleared)
-    return len(held) == len(optimizer.parameters) and all(share(done, [one]) for one in held)
+    known = {id(one) for one in done}
+    return len(held) == len(optimizer.parameters) and all(id(one) in known or share(done, [one]) for one in held)
 
 
 def _may_clear(event: InPlace) -> bool:
