@@ -482,11 +482,17 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
+    explored: bool = True  # False: a branch that speaks of training went one way on all paths of the entry
     answers: dict[object, Any] = field(default_factory=dict)  # what rules have worked out about it, once it is whole
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
     _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)
     _optimizers: dict[int, Optimizer] = field(default_factory=dict)
     _searched: int = 0  # how many of the events these are of
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what is on no path of the entry does not happen, as far as this one says."""
+        return self.complete and self.explored
 
     def write(self, event: Event) -> None:
         event.order = len(self.events)

@@ -207,6 +207,18 @@ class Learner:
 """
 
 
+SAMPLES = """
+parameters = list(net.parameters())
+for x, y in DataLoader(unseen.data()):
+    gradients = torch.func.vmap(torch.func.grad(unseen.loss_of), in_dims=(None, 0, 0))(parameters, x, y)
+    for parameter, gradient in zip(parameters, gradients):
+        {}
+    loss = F.cross_entropy(net(x), y)
+    optimizer.step()
+    print(loss.item())
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "filled", "code"),
     [
@@ -239,6 +251,8 @@ class Learner:
         (SIZES, "480 // model.config.patch_size", ""),
         (SIZES, "480 // (model.config.patch_size * 2)", ""),
         (SIZES, "model(x).loss.shape[0] // 2", ""),
+        (SAMPLES, "print(gradient)", "GL511"),
+        (SAMPLES, "parameter.grad_sample = gradient", ""),
         (MEMORY, "x * memory", "GL206"),
         (MEMORY, "memory(x)", ""),
         (SCHEDULES, "torch.optim.lr_scheduler.StepLR(optimizer, 2)", "GL510"),

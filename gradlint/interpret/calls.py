@@ -59,9 +59,14 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     m.running.append(function.node)
     m.frames.append(frame)
     outside, m.where = m.where, (*m.where, call.frame.span(call.node))
+    was_run = function.node in m.executed
     m.executed.add(function.node)
     try:
         signal = m.execute(statements, frame)
+    except GiveUp:  # what stands behind was not run: it is entered by itself
+        if not was_run:
+            m.executed.discard(function.node)
+        raise
     finally:
         m.where = outside
         m.running.pop()

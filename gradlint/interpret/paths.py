@@ -35,7 +35,8 @@ _RANKS = (  # what the source of a branch speaks of, from what rules report to w
 _RANKED = tuple(map(re.compile, _RANKS))
 LEAST = len(_RANKS)  # the rank of all other branches
 TOGETHER = LEAST + 1  # that of combinations
-ENOUGH = (6_000, 3_000, 1_500, 1_500, 3_000)  # steps on the branches of each rank, and on combinations
+ENOUGH = (16_000, 9_000, 5_000, 5_000, 6_000)  # steps on the branches of each rank, and on combinations
+OF_TESTS = 4  # tests have a part of it: they train to see that something trains, and the program is entered by itself
 
 Site = object  # the IR node of a branch
 Choice = tuple[Site, int | None]  # a site in all its rounds, or in its n-th visit
@@ -248,14 +249,20 @@ class Restart(Exception):
 
 
 def explore(
-    run: Callable[[Oracle], tape.Tape], spent: Callable[[], int], cut_short: Callable[[], None]
+    run: Callable[[Oracle], tape.Tape],
+    spent: Callable[[], int],
+    is_enough: Callable[[tape.Tape], bool],
+    cut_short: Callable[[bool], None],
+    *,
+    is_test: bool = False,
 ) -> Iterator[tape.Tape]:
-    """Runs the entry along its paths; `cut_short` is told where the bounds leave some that are worth it.
+    """Runs the entry along its paths, until one `is_enough`.
 
-    `spent` says how many steps all of them have taken.
+    `spent` says how many steps all of them have taken; `cut_short` is told where the bounds leave some that are worth
+    it, and whether a branch that speaks of what rules report has gone one way on all paths.
     """
     visited: dict[Site, Visited] = {}
-    pending = _Pending(visited)
+    pending = _Pending(visited, OF_TESTS if is_test else 1)
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
@@ -267,8 +274,11 @@ def explore(
         plan, rank = found
         oracle, before = Oracle(plan, visited), spent()
         made = run(oracle)
-        pending.spent[rank] += spent() - before if plan else 0
+        pending.took(rank if plan else None, spent() - before)
         yield made
+        if is_enough(made):
+            pending.cut_short = True
+            break
         known = len(shown), len(followed)
         shown.update(_shown(made))
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
@@ -281,7 +291,7 @@ def explore(
             visited[site].turned = visited[site].turned or turned
             pending.add(turned, turns=site, saves=lost and site is open_[-1])
     if pending.cut_short or pending.next(quiet=quiet >= QUIET) is not None:
-        cut_short()
+        cut_short(any(seen.rank == 0 and len(seen.sides) < 2 for seen in visited.values()))
 
 
 def is_lost(made: tape.Tape) -> bool:
@@ -303,14 +313,22 @@ def _shown(made: tape.Tape) -> Iterator[object]:
 class _Pending:
     """The plans that wait to be run: sites turned round first, then what they give together."""
 
-    def __init__(self, visited: dict[Site, Visited]) -> None:
+    def __init__(self, visited: dict[Site, Visited], part: int) -> None:
         self.visited = visited
-        self.spent = [0] * (TOGETHER + 1)  # steps, on the plans of each rank
+        self.left = [steps // part for steps in ENOUGH]  # for the plans of each rank
+        self.first = 0  # the steps of the first path, which another one is taken to need as well
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._combined: set[frozenset[Site]] = set()
+
+    def took(self, rank: int | None, steps: int) -> None:
+        """Counts the steps of a path; that of no rank is the first one."""
+        if rank is None:
+            self.first = steps
+        else:
+            self.left[rank] -= steps
 
     def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False) -> None:
         """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken.
@@ -332,7 +350,7 @@ class _Pending:
             taken = turns is not None and len(self.visited[turns].sides) == 2
             if taken or plan in self._tried:
                 continue
-            if self.spent[rank] > ENOUGH[rank]:
+            if self.left[rank] < self.first:
                 self.cut_short = True
                 continue
             self._tried.add(plan)

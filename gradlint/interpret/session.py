@@ -36,7 +36,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.program import fields, parts
-from gradlint.program.entries import Entry, speaks_of_training
+from gradlint.program.entries import Entry, is_test, speaks_of_training
 from gradlint.program.modules import Program
 
 RESTARTS = 8  # of one entry
@@ -67,6 +67,9 @@ class Session:
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.speaks_of_training = True  # the entry does: a function, or the file of a script
+        self.has_trained = False  # a path has come to a part of a training step
+        self.lost = 0  # paths that exceptions have ended, from the first on
+        self.unexplored = False  # a branch that speaks of what rules report has gone one way on all paths
         self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
@@ -345,10 +348,14 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     session.speaks_of_training = bool(entry.function) or source is None or speaks_of_training(source.code.text)
     while True:
         try:
-            return list(_paths(program, path, entry, session))
+            tapes = list(_paths(program, path, entry, session))
         except Restart:
             program.forget(known)
             session.makes = False  # the paths are run anew, those first that may not come to it
+            continue
+        for made in tapes:
+            made.explored = not session.unexplored
+        return tapes
 
 
 def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
@@ -362,24 +369,24 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         machine.tape.decisions = tuple(oracle.decisions)
         return machine.tape
 
-    def cut_short() -> None:
+    def is_enough(made: tape.Tape) -> bool:
+        session.has_trained |= any(isinstance(event, TRAINING) for event in made.events)
+        session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
+        return session.steps > _most(session)
+
+    def cut_short(unexplored: bool) -> None:
+        session.unexplored = unexplored
         source = program.source(path)
         if source is not None:
             session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
 
-    trains, lost = False, 0
-    for made in paths.explore(run, lambda: session.steps, cut_short):
-        yield made
-        trains = trains or any(isinstance(event, TRAINING) for event in made.events)
-        lost = lost + 1 if paths.is_lost(made) else MOST_LOST
-        if session.steps > _most(session, trains=trains, lost=lost):
-            cut_short()
-            return
+    session.has_trained, session.lost = False, 0
+    return paths.explore(run, lambda: session.steps, is_enough, cut_short, is_test=is_test(path, entry))
 
 
-def _most(session: Session, *, trains: bool, lost: int) -> int:
+def _most(session: Session) -> int:
     """The steps that the paths of an entry may take together, by what those that were run have come to."""
-    if trains or (session.speaks_of_training and lost < MOST_LOST):
+    if session.has_trained or (session.speaks_of_training and session.lost < MOST_LOST):
         return MOST_STEPS
     return MOST_UNTRAINED if session.speaks_of_training else MOST_SILENT
 

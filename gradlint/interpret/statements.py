@@ -43,6 +43,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import lookup
+from gradlint.names import words
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -191,6 +192,8 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
     """`owner.name = value`."""
     m.note("attribute", name, summary(value))
     at = Call(name, [value], {}, node, frame)
+    if isinstance(owner, Tensor | Unknown) and isinstance(value, Tensor | Unknown) and _is_of_a_gradient(name):
+        m.emit(tape.Fact(at=frame.span(node), what="gradient-beside", text=name))
     match owner:
         case Instance():
             _set_instance(m, owner, name, value, at)
@@ -218,6 +221,11 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
                 setter(m, owner, at)
             tell("put in", m, owner, at)
             m.overrides[owner.symbol, f"attribute:{name}"] = value
+
+
+def _is_of_a_gradient(name: str) -> bool:
+    """Whether some optimizers take what is put into a parameter under this name for its gradient: `grad_sample`."""
+    return name not in ("grad", "requires_grad") and "grad" in words(name)
 
 
 def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> None:

@@ -76,6 +76,11 @@ def speaks_of_training(text: str) -> bool:
     return _WORDS.search(text) is not None or _LEARNS.search(text) is not None
 
 
+def is_test(path: Path, entry: Entry) -> bool:
+    """Whether an entry is what pytest or unittest runs."""
+    return bool(entry.function) and entry.function[-1].startswith("test") and "test" in path.name
+
+
 def is_script(tree: ast.Module) -> bool:
     """Whether running the file does something: a main guard, or calls and loops at its top."""
     return _is_guarded(tree) or any(map(_acts, tree.body))

@@ -165,7 +165,7 @@ class _Written:
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
-    if not all(tape.complete for tape in paths):
+    if not all(tape.is_whole for tape in paths):
         return
     found = [blocked for tape in paths for blocked in _blocked(tape)]
     by_place: dict[Span, list[_Blocked]] = {}

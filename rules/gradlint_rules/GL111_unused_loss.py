@@ -106,7 +106,7 @@ class _Unused:
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
-    if not all(tape.complete for tape in paths):
+    if not all(tape.is_whole for tape in paths):
         return
     candidates = [(tape, beside) for tape in paths if (beside := _beside(tape))]
     needed = {fact.at for tape in paths for fact in used(tape)} if candidates else set()

@@ -68,7 +68,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     silent = {call.at for _, found in recorded for call, _, is_used in found if is_used}
     told: set[Span] = set()
     for tape, found in recorded:
-        if not tape.complete:  # the backward may be what was not run
+        if not tape.is_whole:  # the backward may be what was not run
             continue
         starts = {event.loop: event.at for event in tape.of(Iteration) if event.begins}
         for call, mode, _ in found:

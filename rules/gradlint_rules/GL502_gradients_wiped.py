@@ -93,7 +93,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
         found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
     found = [each for each in found if key(each[1].step) not in fed and not _is_put_back(*each)]
-    if all(tape.complete for tape in paths):
+    if all(tape.is_whole for tape in paths):
         found = _without_forgotten(paths, found)
     for account, update, wiped in (*found, *_halves(paths)):
         if wiped.clearing.at not in told:

@@ -42,7 +42,8 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Gradients that are read, set or clipped, or whose parameters are updated by hand.
+- Gradients that are read, set or clipped, or whose parameters are updated by hand; what is put into parameters in place
+  of one (`p.grad_sample = …`, `p.main_grad = …`).
 - Gradients of inputs: adversarial examples, inversion, saliency.
 - A loss that is computed and never back-propagated beside one that is: that is `unused-loss` (GL111).
 - An optimizer that is handed to code that is not in view, or that other methods of its object step (a warm-up).
@@ -171,7 +172,7 @@ def _called(optimizer: Optimizer) -> object:
 
 def _unfed(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Fact]]:
     """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
-    if not all(tape.complete for tape in paths) or any(True for tape in paths for _ in tape.backwards()):
+    if not all(tape.is_whole for tape in paths) or any(True for tape in paths for _ in tape.backwards()):
         return
     if any(_named_alone(tape) for tape in paths):
         return
@@ -201,7 +202,7 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
     Where the model came after the optimizer, that is a stale optimizer (GL513).
     """
     steps = any(tape.of(OptimizerStep) for tape in paths)
-    if not steps or not all(tape.complete and _is_in_view(tape) for tape in paths):
+    if not steps or not all(tape.is_whole and _is_in_view(tape) for tape in paths):
         return
     used: list[Parameter] | None = None
     for tape in paths:
@@ -267,7 +268,7 @@ def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
 
 def _unassigned(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
-    if not all(tape.complete for tape in paths) or any(_fills(tape) for tape in paths):
+    if not all(tape.is_whole for tape in paths) or any(_fills(tape) for tape in paths):
         return
     for tape in paths:
         for step in tape.of(OptimizerStep):
@@ -337,7 +338,7 @@ def _named_alone(tape: Tape) -> list[Fact]:
 
 def _uses_gradients(tape: Tape) -> bool:
     """Whether gradients are read, measured or set here, or parameters written by hand."""
-    if any(event.reads_only for event in tape.of(Clip)) or tape.facts("gradient-set"):
+    if any(event.reads_only for event in tape.of(Clip)) or tape.facts("gradient-set", "gradient-beside"):
         return True
     return any(event.before.kind is Kind.PARAMETER and bool(event.iteration) for event in tape.of(InPlace))
 
