@@ -55,6 +55,7 @@ Other uses of `torch.cuda.amp` in code that is never reached are not seen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
@@ -67,7 +68,7 @@ from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.WARNING
 _OLD = ("torch.cuda.amp.", "torch.cpu.amp.")
-_VERSIONS = ("version", "hasattr", "getattr", "torch_", "TORCH")
+_VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)")
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -79,7 +80,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             if not amp.name.startswith(_OLD) or fact.at in told:
                 continue
             told.add(fact.at)
-            if not any(word in decision.text for decision in gates(fact, paths) for word in _VERSIONS):
+            if not any(_VERSIONS.search(decision.text) for decision in gates(fact, paths)):
                 yield Report(fact.at, *_words(amp), places(fact.at, *calls(fact.stack, ())))
 
 
