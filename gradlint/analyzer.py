@@ -20,7 +20,7 @@ from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part
 from gradlint.program.texts import text_of
 from gradlint.room import roomy
-from gradlint.rule import Rule, rules
+from gradlint.rule import Rule, judge, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
 
@@ -165,7 +165,7 @@ class _Analyzer:
         self.program.asked = set()
         try:
             tapes = run_entry(self.program, path, entry, session)
-            found = tuple(finding for rule in self.rules for finding in rule.findings(tapes))
+            found = tuple(judge(self.rules, tapes))
         except Exception as error:  # one entry's mistake must not cost the others
             import logging
 

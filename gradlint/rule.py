@@ -16,7 +16,7 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
@@ -251,6 +251,17 @@ class Rule:
             self.code, self.name, severity, report.message, report.at,
             report.help, report.related, report.fix, report.step, report.hints,
         )  # fmt: skip
+
+
+def judge(chosen: Iterable[Rule], paths: Sequence[Tape]) -> list[Finding]:
+    """What these rules say of the tapes of one entry, which are let go of what the rules have worked out.
+
+    That speaks of the tapes in turn: they would stay in memory until a collection finds them.
+    """
+    found = [finding for rule in chosen for finding in rule.findings(paths)]
+    for tape in paths:
+        tape.answers.clear()
+    return found
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gradlint_rules.asked import of_paths, of_tape
 
 from gradlint.finding import Span
+from gradlint.rule import judge, rules
 from gradlint.tape import Clip, Event, Fact, Iteration, Tape
 
 AT = Span("train.py", 1, 1, 1, 2)
@@ -60,3 +61,11 @@ def test_an_answer_is_worked_out_once_for_a_tape_and_once_for_paths() -> None:
     assert asked == [paths, *paths]
     assert all_clips(paths[:1]) == 1, "other paths, although the first of them is the same"
     assert all_clips([]) == 0
+
+
+def test_answers_go_when_all_rules_have_been_asked() -> None:
+    path = tape(Clip(at=AT))
+    assert list(rules()["GL501"].findings((path,))) == []
+    assert path.answers
+    assert judge(rules().values(), (path,)) == []
+    assert not path.answers

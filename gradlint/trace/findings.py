@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gradlint import suppress
 from gradlint.config import Settings
 from gradlint.finding import Finding, Span
-from gradlint.rule import at_run_time, rules
+from gradlint.rule import at_run_time, judge, rules
 from gradlint.tape import Backward, Cut, Tape, Value, graph
 from gradlint.trace.assemble import NOWHERE
 
@@ -40,12 +40,9 @@ class Told:
 
 def findings(tape: Tape, steps: dict[int, int], settings: Settings) -> list[Told]:
     """What the rules find on the tape of a run, but for what settings and comments leave out, by its place."""
-    paths = (tape,)
     found = [
         finding
-        for rule in rules().values()
-        if rule.at_run_time
-        for finding in rule.findings(paths)
+        for finding in judge((rule for rule in rules().values() if rule.at_run_time), (tape,))
         if finding.at != NOWHERE and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
     return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=lambda each: each.sort_key)]
