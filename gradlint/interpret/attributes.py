@@ -163,7 +163,7 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     hook = m.session.member_of(instance.cls, "__getattr__")
     if hook is not None and not name.startswith("__"):
         return m.invoke(hook, [instance, Const(name)], at)
-    override = m.overrides.get((m.symbol(instance), f"attribute:{name}"))
+    override = m.override(m.symbol(instance), "attribute", name)
     if override is not None:
         return override
     held = _held_part(instance, name)
@@ -339,7 +339,7 @@ def is_looked_at(name: str, at: Call) -> bool:
 @handles(ATTRIBUTE, Unknown)
 def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute of something unknown: what was assigned to it, what tensors and optimizers have, or a part of it."""
-    override = m.overrides.get((unknown.symbol, f"attribute:{name}")) if m.overrides else None
+    override = m.override(unknown.symbol, "attribute", name)
     if override is not None:
         return override
     if unknown.type == "str":

@@ -134,5 +134,5 @@ def _attribute(m: Machine, owner: Abstract, name: str) -> Abstract | None:
         case Object() | Function():
             return owner.attrs.get(name)
         case Unknown():
-            return m.overrides.get((owner.symbol, f"attribute:{name}"))
+            return m.override(owner.symbol, "attribute", name)
     return None

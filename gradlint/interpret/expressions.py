@@ -792,7 +792,7 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
 def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, frame: Frame) -> Unknown:
     """A part of something unknown: an item or attribute, which carries the gradient that the whole carries."""
     symbol = base.symbol.derive((how, key), frame.text(node))
-    override = m.overrides.get((base.symbol, f"{how}:{key}")) if m.overrides else None
+    override = m.override(base.symbol, how, key)
     if isinstance(override, Unknown):
         return override
     is_data = base.data and not _is_made_of_what_it_keeps(m, base.symbol)

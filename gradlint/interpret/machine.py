@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -214,7 +215,7 @@ class Machine:
         self._values: dict[Symbol, list[tape.Value]] = {}
         self.tests: dict[int, tuple[tape.Value | Const, Test]] = {}  # what a truth was the answer to
         self.concrete: dict[Symbol, Const] = {}
-        self.overrides: dict[tuple[Symbol, str], Abstract] = {}
+        self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(dict)  # what was put into the unknown
         self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys
         self.journal: list[tuple[object, ...]] = []
         self.sinks: list[tape.Backward] = []
@@ -303,6 +304,11 @@ class Machine:
         self._values.setdefault(symbol, []).append(value)
         if symbol.asked is not symbol:
             self._values.setdefault(symbol.asked, []).append(value)
+
+    def override(self, symbol: Symbol, how: str, key: object) -> Abstract | None:
+        """What was put where something unknown has an "attribute" or "item"; None where nothing was."""
+        own = self.overrides.get(symbol)
+        return own.get(f"{how}:{key}") if own else None
 
     def values_of(self, symbols: Collection[Symbol]) -> tuple[tape.Value, ...]:
         """The values on the tape that are one of `symbols`, or about which the same questions are asked."""

@@ -220,7 +220,7 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
             if setter is not None:
                 setter(m, owner, at)
             tell("put in", m, owner, at)
-            m.overrides[owner.symbol, f"attribute:{name}"] = value
+            m.overrides[owner.symbol][f"attribute:{name}"] = value
 
 
 def _is_of_a_gradient(name: str) -> bool:
@@ -313,7 +313,7 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             handler = find_method("numpy.ndarray", "__setitem__") if owner.type == "array" else None
             if handler is not None:
                 handler(m, owner, Call("__setitem__", [index, value], {}, node, frame))
-            m.overrides[owner.symbol, f"item:{hashable(index) or m.symbol(index)}"] = value
+            m.overrides[owner.symbol][f"item:{hashable(index) or m.symbol(index)}"] = value
         case Instance() | Object():
             at = Call("__setitem__", [index, value], {}, node, frame)
             method = m.attribute(owner, "__setitem__", at)

@@ -347,9 +347,8 @@ def _unknown_escapes(m: Machine, symbol: Symbol, call: Call, depth: int) -> None
     """Something unknown is handed there: it may be an optimizer, and one may have been put into it."""
     if symbol in m.state.get("unknown-optimizers", {}):
         m.state["unknown-optimizers"][symbol].escapes = True
-    if m.overrides and depth < MAX_DEPTH and m.state.get("optimizers"):
-        put_in = [held for (owner, _), held in m.overrides.items() if owner is symbol]
-        escapes(m, put_in, call, depth + 1)
+    if symbol in m.overrides and depth < MAX_DEPTH and m.state.get("optimizers"):
+        escapes(m, m.overrides[symbol].values(), call, depth + 1)
 
 
 def constant_zero(value: Abstract) -> bool:

@@ -643,7 +643,7 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     """The sizes, the first of which is the tensor's length."""
     sizes = Unknown(m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type="")
-    m.overrides.setdefault((sizes.symbol, f"item:{m.symbol(Const(0))}"), length(m, tensor, at))
+    m.overrides[sizes.symbol].setdefault(f"item:{m.symbol(Const(0))}", length(m, tensor, at))
     return sizes
 
 

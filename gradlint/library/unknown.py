@@ -177,7 +177,7 @@ def _set_training(m: Machine, unknown: Unknown, given: Abstract, call: Call) -> 
     from gradlint.library.modules import module_of
 
     training = given.value if isinstance(given, Const) and isinstance(given.value, bool) else None
-    m.overrides[unknown.symbol, "attribute:training"] = given
+    m.overrides[unknown.symbol]["attribute:training"] = given
     m.note("attribute", "training", training)
     m.emit(
         tape.TrainMode(

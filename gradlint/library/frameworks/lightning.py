@@ -171,7 +171,7 @@ def _tell_trainer(m: Machine, module: Instance, count: int, is_last: bool, call:
     trainer = m.attribute(module, "trainer", call)
     if isinstance(trainer, Unknown):
         said = {"is_last_batch": Const(is_last), "num_training_batches": Const(count)}
-        m.overrides |= {(trainer.symbol, f"attribute:{name}"): value for name, value in said.items()}
+        m.overrides[trainer.symbol] |= {f"attribute:{name}": value for name, value in said.items()}
 
 
 def function_of(called: Abstract) -> Function | None:

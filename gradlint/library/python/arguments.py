@@ -70,10 +70,10 @@ def parse_args(m: Machine, receiver: Object, call: Call) -> Abstract:
     made = Unknown(symbol, data=True, type="object")
     for name, kind in receiver.state.get("types", {}).items():
         argument = Unknown(symbol.derive(("attribute", name), f"args.{name}"), data=True, type=kind)
-        m.overrides.setdefault((symbol, f"attribute:{name}"), argument)
+        m.overrides[symbol].setdefault(f"attribute:{name}", argument)
         m.state.setdefault("options", {})[argument.symbol] = receiver.state["options"].get(name)
     for name, value in receiver.state.get("set", {}).items():
-        m.overrides.setdefault((symbol, f"attribute:{name}"), value)
+        m.overrides[symbol].setdefault(f"attribute:{name}", value)
     return made
 
 

@@ -93,7 +93,7 @@ def has(m: Machine, value: Abstract, name: str) -> bool | None:
             known = python_type(value)
             return None if known is None else hasattr(known, name)
         case Unknown():
-            return True if (value.symbol, f"attribute:{name}") in m.overrides else None
+            return True if m.override(value.symbol, "attribute", name) is not None else None
     return None
 
 
@@ -239,7 +239,7 @@ def vars_(m: Machine, call: Call) -> Abstract:
     symbol = m.symbol(value)
     if isinstance(value, Object):
         return Mapping(value.attrs, open=True, symbol=symbol)
-    set_here = {key.removeprefix("attribute:"): found for (owner, key), found in m.overrides.items() if owner is symbol}
+    set_here = {key.removeprefix("attribute:"): found for key, found in m.overrides.get(symbol, {}).items()}
     return Mapping(set_here, open=True, symbol=symbol.derive("vars", text(call)))
 
 
