@@ -20,6 +20,8 @@ _COMPARE = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LEAVES = (ast.expr_context, ast.Constant, ast.Name)
 _KINDS = {
     ast.List: "list",
     ast.Tuple: "tuple",
@@ -49,13 +51,18 @@ def body(function: ir.Function) -> list[ir.Node]:
 
 
 def _own(statements: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
-    """The nodes of a function's own scope."""
+    """The nodes of a function's own scope, in no order, less the names and constants in it."""
     pending: list[ast.AST] = list(statements)
     while pending:
         node = pending.pop()
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            pending.extend(ast.iter_child_nodes(node))
+        if isinstance(node, _SCOPES):
+            continue
+        for inner in vars(node).values():  # `ast.iter_child_nodes` takes three times as long
+            if isinstance(inner, list):
+                pending += [each for each in inner if isinstance(each, ast.AST)]
+            elif isinstance(inner, ast.AST) and not isinstance(inner, _LEAVES):
+                pending.append(inner)
 
 
 def _scope(function: ir.Function) -> None:

@@ -382,7 +382,18 @@ def within(block: Iterable[Node], *, loops: bool = True) -> Iterator[Node]:
                 pending.extend(_inner(node))
 
 
-def _inner(node: Node) -> Iterator[object]:
+class _Holding(dict[type, tuple[str, ...]]):
+    """Where nodes of each kind hold others, the last first."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        slots = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
+        self[kind] = tuple(slot for slot in reversed(slots) if slot not in ("at", "cached", "behind"))
+        return self[kind]
+
+
+_HOLDING = _Holding()
+
+
+def _inner(node: Node) -> list[object]:
     """What a node holds, the last first."""
-    slots = [slot for base in type(node).__mro__ for slot in getattr(base, "__slots__", ())]
-    return (getattr(node, slot) for slot in reversed(slots) if slot not in ("at", "cached", "behind"))
+    return [getattr(node, slot) for slot in _HOLDING[type(node)]]
