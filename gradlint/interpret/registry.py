@@ -7,6 +7,7 @@ canonical: `torch.nn.functional.relu`. A class's bases are looked up through `pa
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -41,7 +42,7 @@ ALIASES: dict[str, str] = {}
 TYPES: dict[str, Callable[[Any, Any, Any, Any], Abstract]] = {}
 ENTRIES: list[Callable[[Any, Any, str, Any, Call], bool]] = []
 GUESSES: list[tuple[frozenset[str], Guess]] = []
-LISTENERS: dict[Occasion, list[Callable[..., None]]] = {}
+LISTENERS: defaultdict[Occasion, list[Callable[..., None]]] = defaultdict(list)
 
 
 def _put(table: dict[Any, Any], key: object, handler: object) -> None:
@@ -96,7 +97,7 @@ def hears(occasion: Occasion) -> Callable[[Listener], Listener]:
     """Registers who is told of an occasion: `(machine, …)`, with what `Occasion` says."""
 
     def register(handler: Listener) -> Listener:
-        LISTENERS.setdefault(occasion, []).append(handler)
+        LISTENERS[occasion].append(handler)
         return handler
 
     return register
@@ -104,7 +105,7 @@ def hears(occasion: Occasion) -> Callable[[Listener], Listener]:
 
 def tell(occasion: Occasion, *facts: Any) -> None:
     """Tells everybody who registered for it."""
-    for listener in LISTENERS.get(occasion, ()):
+    for listener in LISTENERS[occasion]:
         listener(*facts)
 
 

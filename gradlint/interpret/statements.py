@@ -82,14 +82,14 @@ def summary(value: Abstract, depth: int = 0) -> object:
             return (
                 value.kind,
                 value.open,
-                tuple(summary(entry, depth + 1) for entry in value.items[:8]),
+                tuple([summary(entry, depth + 1) for entry in value.items[:8]]),
                 len(value.items),
             )
         case Mapping():
             return (
                 "dict",
                 value.open,
-                tuple((repr(key), summary(entry, depth + 1)) for key, entry in list(value.items.items())[:8]),
+                tuple([(repr(key), summary(entry, depth + 1)) for key, entry in list(value.items.items())[:8]]),
             )
         case Object():
             return ("object", value.cls, value.at)

@@ -330,13 +330,16 @@ def parts(value: Abstract) -> list[tuple[str, Abstract]]:
     if not isinstance(value, Instance | Object):
         return []
     own = value.state.get("parameters")
-    held = dict(contained(value.state.get("items")))
+    held = dict(contained(value.state["items"])) if "items" in value.state else {}
     others: frozenset[str] = value.state.get("unregistered", frozenset())
     found = [*own.items(), *held.items()] if isinstance(own, dict) else list(held.items())
     for name, part in value.attrs.items():
-        if _is_registered(part) and name not in held and name not in others:
+        if type(part) in _REGISTERED and _is_registered(part) and name not in held and name not in others:
             found.append((name, part))
     return found
+
+
+_REGISTERED = frozenset([Instance, Object, Tensor, Unknown])  # what can be a module or a parameter
 
 
 def _is_registered(part: Abstract) -> bool:
