@@ -28,7 +28,7 @@ MAX_UNKNOWN = 2  # the same, where it is given nothing new but what is unknown
 ITEMS = 2  # of something without a known end, where a list of it is made within another
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MAX_STEPS = 40_000  # statements and expressions on one path
-MAX_SILENT = 8_000  # of them, in a script that does not speak of training, while it has come to none
+MAX_SILENT = 5_000  # of them, in a script that does not speak of training, while it has come to none
 
 TRAINING = (
     tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,

@@ -43,8 +43,8 @@ RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
-MOST_SILENT = 3_000  # of a script that does not speak of training, and has come to none
-MOST_UNTRAINED = 5_000  # of them, while no path has come to a part of a training step
+MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
+MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 

@@ -120,6 +120,7 @@ def entries(source: Source) -> list[Entry]:
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
     alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
+    alone.sort(key=lambda d: d.name == "compute_loss")  # a trainer's `training_step` calls it
     reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others, *alone)]
     return found + reached + [entry for entry in _samples(tree) if entry not in reached]
 
