@@ -57,7 +57,7 @@ class Source:
 
     def __post_init__(self) -> None:
         for statement in _bound_statements(self.statements):
-            if isinstance(statement, ir.ImportFrom) and any(name == "*" for name, _ in statement.names):
+            if isinstance(statement, ir.ImportFrom) and _is_star(statement):
                 self.stars.append(statement)
             for name in _names(statement):
                 self.bindings.setdefault(name, []).append(statement)
@@ -119,9 +119,23 @@ def _bound_statements(statements: list[ir.Node]) -> Iterator[ir.Node]:
         yield statement
         for block in ("body", "then", "otherwise"):
             if not isinstance(statement, ir.Class | ir.For | ir.While):
-                yield from _bound_statements(getattr(statement, block, []))
+                within = _bound_statements(getattr(statement, block, []))
+                is_for_types = block == "then" and _asks_who_checks_types(statement)
+                yield from (each for each in within if not (is_for_types and _is_star(each)))
         for handler in getattr(statement, "handlers", ()):
             yield from _bound_statements(handler.body)
+
+
+def _is_star(statement: ir.Node) -> bool:
+    return isinstance(statement, ir.ImportFrom) and any(name == "*" for name, _ in statement.names)
+
+
+def _asks_who_checks_types(statement: ir.Node) -> bool:
+    """Whether it is `if TYPE_CHECKING: …`: a package that is filled lazily names all of its modules' names there."""
+    match statement:
+        case ir.If(test=ir.Name(id="TYPE_CHECKING") | ir.Attribute(name="TYPE_CHECKING")):
+            return True
+    return False
 
 
 def _names(statement: ir.Node) -> Iterator[str]:
