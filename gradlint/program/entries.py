@@ -88,9 +88,9 @@ def is_script(tree: ast.Module) -> bool:
 
 def _is_entered(source: Source) -> bool:
     """Whether a file is run from its top; what a module of a package does there, without training, registers it."""
-    if _is_guarded(source.tree):
+    if "__name__" in source.text and _is_guarded(source.tree):
         return True
-    return is_script(source.tree) and not (in_package(source.path) and _WORDS.search(source.text) is None)
+    return any(map(_acts, source.tree.body)) and not (in_package(source.path) and _WORDS.search(source.text) is None)
 
 
 def _is_guarded(tree: ast.Module) -> bool:
@@ -122,7 +122,8 @@ def entries(source: Source) -> list[Entry]:
     alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
     alone.sort(key=lambda d: d.name == "compute_loss")  # a trainer's `training_step` calls it
     reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others, *alone)]
-    return found + reached + [entry for entry in _samples(tree) if entry not in reached]
+    samples = _samples(tree) if "Dataset" in source.text else ()
+    return found + reached + [entry for entry in samples if entry not in reached]
 
 
 def _samples(tree: ast.Module) -> Iterator[Entry]:

@@ -31,7 +31,8 @@ _TRIGGERS = re.compile(
 _OTHERS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:mxnet|paddle|tinygrad|mindspore|jittor|chainer|oneflow)\b", re.M)
 _TORCH = re.compile(rb"torch|lightning|deepspeed|(?:import|from)[ \t]+accelerate\b")
 _IMPORT = re.compile(rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*+(?:\([^)]*+\)?)?)")  # possessive: read once
-_DYNAMIC = re.compile(rb"import_module|__import__|\bexec\b")
+_BY_STRING = (b"import_module", b"__import__")
+_EXEC = re.compile(rb"\bexec\b")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _SPEAKS = re.compile(rb"gradlint:|noqa\b.*?\bgl[0-9]{3}")  # in lower case
 
@@ -50,13 +51,16 @@ def gist(content: bytes, modules: AbstractSet[str]) -> Gist:
     """What the screen has to know of a file with these bytes; `modules` are the names of those that are checked."""
     words = frozenset(map(bytes.decode, _imported_words(content)))
     speaks = _SPEAKS.search(content.lower()) is not None
-    return Gist(can_matter(content), _is_of_another(content), words & modules, speaks)
+    is_of_another = _is_of_another(content)
+    return Gist(not is_of_another and _says_something(content), is_of_another, words & modules, speaks)
 
 
 def can_matter(content: bytes) -> bool:
     """Whether a file with these bytes can hold a place that some rule reports."""
-    if _is_of_another(content):
-        return False
+    return not _is_of_another(content) and _says_something(content)
+
+
+def _says_something(content: bytes) -> bool:
     if _SINKS.search(content):
         return True
     return bool(_FRAMEWORKS.search(content) and _TRIGGERS.search(content))
@@ -93,6 +97,6 @@ def module_name(path: str) -> str:
 
 def _imported_words(content: bytes) -> frozenset[bytes]:
     """The words of a file's imports, comments and all; every word where modules are named by strings."""
-    if _DYNAMIC.search(content):
+    if any(word in content for word in _BY_STRING) or (b"exec" in content and _EXEC.search(content)):
         return frozenset(_WORD.findall(content))
     return frozenset(_WORD.findall(b" ".join(_IMPORT.findall(content))))
