@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import pathlib
 
 import pytest
 from bombs import programs
 from commandline import bounded
 
-from gradlint import analysis, analyzer
-from gradlint.interpret import paths, session
+from gradlint import analysis, analyzer, library
+from gradlint.interpret import calls, paths, session
+from gradlint.program import modules
+from gradlint.program.entries import entries
 from gradlint.room import roomy
+from gradlint.source import parse
 
 SECONDS = 300  # of CPU; they take some thirty together
 
@@ -81,6 +85,152 @@ def test_branches_that_do_not_speak_of_training_cost_no_more_than_enough(
     few, codes, gaps = checked(tmp_path)
     assert (few, codes, gaps) == (2, ["GL102"], ["paths"])
     assert all_of_them > few
+
+
+def read(path: pathlib.Path) -> tuple[str, ast.Module] | None:
+    """The text and tree of a file."""
+    parsed = parse.parse(str(path), path.read_text())
+    return (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
+
+
+def steps(program: pathlib.Path) -> int:
+    """The statements and expressions of all paths of all entries of a file."""
+    library.load()
+    parsed = parse.parse(str(program), program.read_text())
+    assert isinstance(parsed, parse.Source)
+    taken = 0
+    for entry in entries(parsed):
+        own = session.Session(modules.Program(read))
+        session.run_entry(own.program, program, entry, own)
+        taken += own.steps
+    return taken
+
+
+NESTED = """\
+import torch
+
+def added(part):
+    if isinstance(part, dict):
+        return sum(added(each) for each in part.values())
+    return part.sum()
+
+def train(model, optimizer, loader):
+    for batch in loader:
+        optimizer.zero_grad()
+        loss = (added(batch) + model(batch).mean()).detach()
+        loss.backward()
+        optimizer.step()
+"""
+REGISTRY = """\
+import torch
+
+MODELS = {{}}
+
+def register(model):
+    name = model.__name__
+    if name not in MODELS:
+        MODELS[name] = model
+    return model
+
+{models}
+"""
+REGISTERED = """\
+import torch
+from models import MODELS
+
+model = MODELS["model150"]()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    loss = model(torch.rand(2, 4)).mean().detach()
+    loss.backward()
+    optimizer.step()
+"""
+MODEL = "@register\ndef model{n}():\n    return torch.nn.Linear(4, 1)\n"
+
+
+def test_a_recursion_into_what_is_unknown_ends_at_its_second_level(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(NESTED)
+    short = steps(program)
+    assert [each.code for each in analysis.analyze([program], select=lambda code: code == "GL102").findings] == [
+        "GL102"
+    ]
+    monkeypatch.setattr(calls, "MAX_UNKNOWN", calls.MAX_RECURSION)
+    assert steps(program) > 2 * short
+
+
+def test_a_registry_is_filled_in_part_and_left_open(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(REGISTERED)
+    (tmp_path / "models.py").write_text(REGISTRY.format(models="\n".join(MODEL.format(n=n) for n in range(200))))
+    short = steps(program)
+    assert [each.code for each in analysis.analyze([program], select=lambda code: code == "GL102").findings] == [
+        "GL102"
+    ]
+    monkeypatch.setattr(modules, "MOST_FILLING", 200)
+    assert steps(program) > 2 * short
+
+
+SILENT = """\
+import work
+
+work.go(5)
+"""
+BUSY = """\
+import torch
+
+def go(width):
+    model = torch.nn.Linear(width, 1)
+    {prints}
+    loss = model(torch.rand(2, width)).mean().detach()
+    loss.backward()
+"""
+
+
+def test_what_a_script_that_says_nothing_of_training_is_given_up_in_is_entered_by_itself(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "script.py").write_text(SILENT)
+    (tmp_path / "work.py").write_text(BUSY.format(prints="print(0)"))
+    files = [tmp_path / "script.py", tmp_path / "work.py"]
+    ran = analysis.analyze(files, select=lambda code: code == "GL102")
+    assert ([each.code for each in ran.findings], ran.gaps) == (["GL102"], ())
+    (tmp_path / "work.py").write_text(BUSY.format(prints="\n    ".join(["print(0)"] * 3_000)))
+    ran = analysis.analyze(files, select=lambda code: code == "GL102")
+    assert [each.code for each in ran.findings] == ["GL102"]
+    assert "steps" in {gap.kind for gap in ran.gaps}
+
+
+UNFED = """\
+import sys
+import torch
+
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.rand(4, 2, 3):
+    loss = model(x).square().mean()
+    {}
+    optimizer.step()
+    optimizer.zero_grad()
+    print(loss.item())
+"""
+
+
+def test_nothing_is_said_to_be_on_no_path_where_branches_of_training_are_left(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(filled: str) -> list[str]:
+        program = tmp_path / "train.py"
+        program.write_text(UNFED.format(filled))
+        return [each.code for each in analysis.analyze([program], select=lambda code: code == "GL511").findings]
+
+    branch = "if sys.argv[1:]:\n        print('not now')\n    else:\n        loss.backward()"
+    assert (said("pass"), said(branch)) == (["GL511"], [])
+    monkeypatch.setattr(paths, "ENOUGH", (0, 0, 0, 0, 0))
+    assert (said("pass"), said(branch)) == (["GL511"], [])
 
 
 MADE_LATE = """\
