@@ -9,7 +9,7 @@ from typing import Any
 from gradlint import memo
 from gradlint.ir import nodes as ir
 from gradlint.ir import patterns
-from gradlint.source import document
+from gradlint.source import blocks, document
 
 _BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -67,12 +67,11 @@ def _own(statements: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
 
 def _scope(function: ir.Function) -> None:
     source = function.source
-    statements: Any = [source.body] if isinstance(source, ast.Lambda) else source.body
-    function.is_generator = False
-    for node in _own(statements):
-        if isinstance(node, ast.Yield | ast.YieldFrom):
-            function.is_generator = True
-        elif isinstance(node, ast.Global):
+    inside: Any = [source.body] if isinstance(source, ast.Lambda) else source.body
+    can_yield = "yield" in function.code.rows(function.at)  # few can: the expressions of the others are passed over
+    function.is_generator = can_yield and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(inside))
+    for node in () if isinstance(source, ast.Lambda) else blocks.statements(source, _SCOPES):
+        if isinstance(node, ast.Global):
             function.globals |= frozenset(node.names)
         elif isinstance(node, ast.Nonlocal):
             function.nonlocals |= frozenset(node.names)
@@ -84,9 +83,9 @@ def _scope(function: ir.Function) -> None:
 def arities(tree: ast.Module) -> dict[str, frozenset[int]]:
     """The lengths of the tuples that the methods of a file's classes write down to return, by the methods' names."""
     found: dict[str, frozenset[int]] = {}
-    for each in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+    for each in (each for each in blocks.statements(tree) if isinstance(each, ast.ClassDef)):
         for method in (member for member in each.body if isinstance(member, ast.FunctionDef)):
-            values = (node.value for node in _own(method.body) if isinstance(node, ast.Return))
+            values = (node.value for node in blocks.statements(method, _SCOPES) if isinstance(node, ast.Return))
             lengths = frozenset(len(value.elts) for value in values if isinstance(value, ast.Tuple))
             found[method.name] = found.get(method.name, frozenset()) | lengths
     return found

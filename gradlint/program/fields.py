@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gradlint import memo
 from gradlint.dataclass import dataclass
-from gradlint.program.blocks import statements
+from gradlint.source.blocks import statements
 
 _FILLING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
 Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

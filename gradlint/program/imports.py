@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gradlint import memo
-from gradlint.program.blocks import statements
+from gradlint.source.blocks import statements
 
 BESIDE = -1  # in place of the level of an import: a file that was looked at because it can import this one
 LIBRARIES = frozenset(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from gradlint import memo
-from gradlint.program.blocks import statements
+from gradlint.source.blocks import statements
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gradlint import memo
 from gradlint.ir import lower
 from gradlint.program import fields, registries
-from gradlint.program.blocks import statements
 from gradlint.program.parts import MISSING, NOTHING, SOMETHING, Edited, Text
 from gradlint.program.settings import settings
+from gradlint.source.blocks import statements
 
 if TYPE_CHECKING:
     from gradlint.ir import nodes as ir
