@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from gradlint import tape
+from gradlint import memo, tape
 from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Symbol, Test
 
@@ -237,6 +237,7 @@ class Oracle:
             seen.left[side].add(tuple(journal))
 
 
+@memo.of_programs
 def rank(source: str, *, prepares: bool = False) -> int:
     """How soon what hangs on a branch is worth taking: 0, where it speaks of what rules ask for, is first."""
     if prepares:
