@@ -344,6 +344,7 @@ def _repeats(loop: Loop) -> bool:
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
     """The tapes of one entry, one for each path that was run."""
+    Symbol.part()  # those of the entry before, which nobody asks about any more
     known, source = program.bound(), program.source(path)
     session.speaks_of_training = bool(entry.function) or source is None or speaks_of_training(source.code.text)
     while True:

@@ -38,6 +38,7 @@ class Symbol:
         derived = self._derived
         if derived is None:
             derived = self._derived = {}
+            _parents.append(self)
         symbol = derived.get(key)
         if symbol is None:
             symbol = derived[key] = Symbol(text, self, key)
@@ -55,8 +56,18 @@ class Symbol:
         """The symbol that questions about this one are asked of."""
         return self.twin or self
 
+    @staticmethod
+    def part() -> None:
+        """Takes apart the circles in which symbols and what is derived from them hold each other."""
+        for symbol in _parents:
+            symbol._derived = None
+        _parents.clear()
+
     def __repr__(self) -> str:
         return f"Symbol({self.text})"
+
+
+_parents: list[Symbol] = []  # from which something was derived since they were last parted from it
 
 
 @dataclass(frozen=True, slots=True)
