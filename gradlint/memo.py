@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 MOST = 4_000_000  # characters of the files that a batch leaves to those that come after: some 150 MiB of trees
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _kept: list[Callable[[], None]] = []
-_made: list[dict[tuple[object, str], Any]] = []
+_made: list[tuple[dict[tuple[object, str], Any], Callable[[Any], object]]] = []
 
 
 def of_programs(function: _Function) -> _Function:
@@ -22,10 +22,13 @@ def of_programs(function: _Function) -> _Function:
     return cast("_Function", cached)
 
 
-def of_texts(function: _Function) -> _Function:
-    """Has `function` answer once for the same path and text, in one batch and in those that come soon after."""
+def of_texts(function: _Function, leave: Callable[[Any], object] = lambda _: None) -> _Function:
+    """Has `function` answer once for the same path and text, in one batch and in those that come soon after.
+
+    `leave` takes apart the circles of an answer that is let go of.
+    """
     made: dict[tuple[object, str], Any] = {}
-    _made.append(made)
+    _made.append((made, leave))
 
     def asked(path: object, text: str, *more: object) -> object:
         key = (path, text)
@@ -43,8 +46,8 @@ def forget(most: int = 0) -> None:
     """
     for clear in _kept:
         clear()
-    for made in _made:
+    for made, leave in _made:
         size = sum(len(text) for _, text in made)
         while size > most:
             size -= len((oldest := next(iter(made)))[1])
-            del made[oldest]
+            leave(made.pop(oldest))

@@ -47,6 +47,10 @@ class Code:
         self.lines = list(split_lines(self.text))
         self.places, self.texts = Kept(self.span), Kept(self.source)
 
+    def close(self) -> None:
+        """Lets go of what is kept of nodes, which hold it in turn: no more is asked about them."""
+        del self.places, self.texts
+
     def span(self, at: Position) -> Span:
         """The position in characters from 1, as findings have it."""
         found = self._spans.get(at)

@@ -69,10 +69,12 @@ class Source:
         return [lowered[place] for place in places if place in lowered]
 
 
-@memo.of_texts
-def _source(path: Path, text: str, tree: ast.Module) -> Source:
+def _lowered(path: Path, text: str, tree: ast.Module) -> Source:
     code = ir.Code(str(path), text)
     return Source(path, path.stem, code, tree, lower.module(tree, code))
+
+
+_source = memo.of_texts(_lowered, lambda source: source.code.close())
 
 
 def _hangs_on_branches(statement: ir.Node, value: Abstract) -> bool:
