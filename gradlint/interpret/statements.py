@@ -763,6 +763,8 @@ def define(m: Machine, node: ir.Function, frame: Frame) -> None:
     for decorator in reversed(node.decorators):
         value = _decorated(m, m.evaluate(decorator, frame), value, decorator, frame)
     frame.locals[node.name] = value
+    if frame.function is not None:
+        m.session.program.scopes.add(frame)
 
 
 def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
@@ -786,6 +788,7 @@ def class_(m: Machine, node: ir.Class, frame: Frame) -> None:
     m.execute(node.body, scope)
     annotations = scope.locals.pop("__annotations__", Mapping({}))
     made = Class(node.name, bases, scope.locals, node)
+    m.session.program.classes.append(made)
     assert isinstance(annotations, Mapping)
     made.annotations = {str(name): (scope.locals.get(str(name)), node) for name in annotations.items}
     for name, member in list(scope.locals.items()):

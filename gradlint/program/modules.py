@@ -94,12 +94,13 @@ def _stands_in(cls: Class, frame: Frame) -> bool:
     return any(isinstance(member, Function) and member.scope is frame for member in cls.namespace.values())
 
 
-def _cut(frame: Frame, classes: list[Class]) -> None:
-    """Takes apart the circles in which a scope, the classes in it and their methods hold each other."""
+def _cut(frames: Iterable[Frame], classes: Iterable[Class]) -> None:
+    """Takes apart the circles in which scopes, the classes in them, functions and methods hold each other."""
     for cls in classes:
         cls.namespace.clear()
         cls.order.clear()
-    frame.locals.clear()
+    for frame in frames:
+        frame.locals.clear()
 
 
 def _leave_open(registry: Abstract) -> None:
@@ -183,18 +184,21 @@ class Program:
         self.asked: set[parts.Part] = set()  # what is being worked out rests on these
         self.resting: dict[parts.Part, set[parts.Part]] = {}  # what the values of names, once bound, rest on
         self.scripts: list[Frame] = []  # the scopes of scripts, one for each path
+        self.scopes: set[Frame] = set()  # of calls that have defined functions, by which these are held in turn
+        self.classes: list[Class] = []  # all that were made
 
     def leave(self) -> None:
         """Lets go of what scripts have bound, once nobody looks at their paths any more."""
         for frame in self.scripts:
-            _cut(frame, [each for each in frame.locals.values() if isinstance(each, Class) and _stands_in(each, frame)])
+            own = [each for each in frame.locals.values() if isinstance(each, Class) and _stands_in(each, frame)]
+            _cut([frame], own)
         self.scripts.clear()
 
     def close(self) -> None:
         """Lets go of all files: their trees are freed at once, and not by a search for circles of references."""
         self.leave()
+        _cut([*self.frames.values(), *self.scopes], self.classes)
         for frame in self.frames.values():
-            _cut(frame, [each for each in frame.locals.values() if isinstance(each, Class)])
             frame.source = None
         self.sources.clear()
         del self.read
