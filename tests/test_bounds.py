@@ -10,7 +10,7 @@ from bombs import programs
 from commandline import bounded
 
 from gradlint import analysis, analyzer, library
-from gradlint.interpret import calls, paths, session
+from gradlint.interpret import calls, machine, paths, session
 from gradlint.program import modules
 from gradlint.program.entries import entries
 from gradlint.room import roomy
@@ -158,7 +158,7 @@ def test_a_recursion_into_what_is_unknown_ends_at_its_second_level(
     assert [each.code for each in analysis.analyze([program], select=lambda code: code == "GL102").findings] == [
         "GL102"
     ]
-    monkeypatch.setattr(calls, "MAX_UNKNOWN", calls.MAX_RECURSION)
+    monkeypatch.setattr(calls, "MAX_UNKNOWN", machine.MAX_RECURSION)
     assert steps(program) > 2 * short
 
 
