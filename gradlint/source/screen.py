@@ -14,11 +14,12 @@ from collections.abc import Set as AbstractSet
 from gradlint.dataclass import dataclass
 
 # With a word of the first kind a file matters by itself: it trains, whatever it calls its framework.
-_SINKS = re.compile(
-    rb"backward\s*\(|\.backward\b|autograd|zero_grad|training_step|compute_loss|requires_grad|no_grad|set_grad_enabled"
-    rb"|enable_grad|inference_mode|set_to_none|GradScaler|autocast|scale_loss|unscale_|clip_grad|all_gather|no_sync"
-    rb"|save_for_backward|mark_dirty|checkpoint_sequential|use_reentrant"
-)
+_SINKS = (
+    b"autograd zero_grad training_step compute_loss requires_grad no_grad set_grad_enabled enable_grad inference_mode"
+    b" set_to_none GradScaler autocast scale_loss unscale_ clip_grad all_gather no_sync save_for_backward mark_dirty"
+    b" checkpoint_sequential use_reentrant"
+).split()
+_BACKWARD = re.compile(rb"backward\s*\(|\.backward\b")
 _FRAMEWORKS = re.compile(
     rb"torch|lightning|accelerate|deepspeed|transformers|diffusers|fairscale|megatron|gpytorch|Fabric|Trainer"
     rb"|\b(?:apex|fabric|peft|trl|ignite|fastai|catalyst|composer|monai|kornia|timm|pyro)\b"
@@ -60,7 +61,7 @@ def can_matter(content: bytes) -> bool:
 
 
 def _has_words(content: bytes) -> bool:
-    if _SINKS.search(content):
+    if any(word in content for word in _SINKS) or (b"backward" in content and _BACKWARD.search(content)):
         return True
     return bool(_FRAMEWORKS.search(content) and _TRIGGERS.search(content))
 
