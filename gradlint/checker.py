@@ -72,6 +72,11 @@ class Texts:
         content = self.content(path)
         return digest(content) if isinstance(content, bytes) else ""
 
+    def let_go(self, path: str) -> None:
+        """Forgets the file that holds the program at `path`: of most files nothing more is asked than what they say."""
+        self._read.pop(path, None)
+        self._contents.pop(document.file_of(path), None)
+
     def programs(self, file: str) -> tuple[str, ...]:
         """The paths of the programs that a file holds."""
         content = self.content(file)
@@ -196,7 +201,11 @@ def check(
     check will come after it, or another run.
     """
     texts = Texts({str(path): content for path, content in given.items()})
-    programs = [program for file in files for program in texts.programs(str(file))]
+    digests: dict[str, str] = {}
+    for file in map(str, files):
+        digests |= {program: texts.digest(program) for program in texts.programs(file)}
+        texts.let_go(file)
+    programs = list(digests)
     sources = {
         pathlib.Path(path): text
         for path in dict.fromkeys([*programs, *texts.given])
@@ -205,7 +214,7 @@ def check(
     settings = _Settings(settings_for)
     asked = settings.asked(files, judging=judging)
     real = dict(zip(programs, real_paths(map(pathlib.Path, programs)), strict=True))
-    contents = {real[path]: content for path in programs if (content := texts.digest(path))}
+    contents = {real[path]: content for path, content in digests.items() if content}
     contents |= {path.resolve(): digest_of_text(text) for path, text in sources.items()}
     kept = Cache()
     if cache is not None:
@@ -245,6 +254,7 @@ def _gists(
                 continue
             known = gist(content, modules)
             kept.take_gist(place, contents[place], known)
+            texts.let_go(path)
         gists[path] = known
     return gists, unread
 
