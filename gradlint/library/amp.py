@@ -7,7 +7,7 @@ words `key=value`:
     torch.cuda.amp.autocast device=cuda enabled=true
     torch.autocast device=unknown enabled=unknown by=device.type
 
-`device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown` on this path; `by`
+Where the source says that the use hangs on torch's version, `version=asked` follows. `device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown` on this path; `by`
 is the condition behind `enabled` where it was given and is not a constant, with `setting=yes` where an argument of the
 command line decides. `scale-read` is the fact that `get_scale()` was called, and `context-not-entered` that an
 autocast was made as a statement, or entered together with another by `and`.
@@ -15,6 +15,8 @@ autocast was made as a statement, or entered together with another by `and`.
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
@@ -42,10 +44,13 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library import modes
 from gradlint.library.devices import type_of
+from gradlint.source.blocks import statements
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
+_VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)")
+_LEAVES = ast.Return | ast.Raise
 AUTOCAST = "torch.autocast"
 SCALER = "torch.amp.GradScaler"
 _AUTOCASTS = (
@@ -118,9 +123,22 @@ def _tell(m: Machine, call: Call, device: str | None, given: Abstract | None) ->
     enabled = "default" if given is None else {True: "true", False: "false", None: "unknown"}[known]
     by = f" by={_condition(m, given)}" if given is not None and conditions.is_answer(m, given) else ""
     detail = f"{call.name} device={device or 'unknown'} enabled={enabled}{by}"
+    detail += " version=asked" if _is_by_version(written) else ""
     at, text = written.frame.span(written.node), written.frame.text(written.node)
     m.emit(tape.Fact(at=at, what="amp", detail=detail, text=text))
     return detail
+
+
+def _is_by_version(use: Call) -> bool:
+    """Whether a use stands under an `if` of its function that asks for torch's version, or behind one that returns.
+
+    What the path has decided does not tell: the version may have been worked out, and be known.
+    """
+    running, line = use.frame.function, use.node.at[0]
+    around = statements(running.node.source) if isinstance(running, Function) else ()
+    tests = (each for each in around if isinstance(each, ast.If) and each.lineno < line)
+    asking = (each for each in tests if _VERSIONS.search(ast.unparse(each.test)))
+    return any(line <= (each.end_lineno or 0) or isinstance(each.body[-1], _LEAVES) for each in asking)
 
 
 def _condition(m: Machine, given: Abstract) -> str:

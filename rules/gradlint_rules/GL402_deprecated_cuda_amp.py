@@ -77,7 +77,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for tape in paths:
         for fact in tape.facts(AMP):
             amp = Amp.read(fact)
-            if not amp.name.startswith(_OLD) or fact.at in told:
+            if not amp.name.startswith(_OLD) or amp.by_version or fact.at in told:
                 continue
             told.add(fact.at)
             if not any(_VERSIONS.search(decision.text) for decision in gates(fact, paths)):

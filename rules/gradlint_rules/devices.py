@@ -30,6 +30,7 @@ class Amp:
     enabled: str
     by: str
     is_setting: bool  # what decides is an argument of the command line
+    by_version: bool  # an `if` around it asks for torch's version
 
     @classmethod
     def read(cls, fact: Fact) -> Amp:
@@ -37,7 +38,7 @@ class Amp:
         name, *rest = fact.detail.split(" ")
         said = dict(part.split("=", 1) for part in rest if "=" in part)
         device, enabled = said.get("device", UNKNOWN), said.get("enabled", UNKNOWN)
-        return cls(name, device, enabled, said.get("by", ""), "setting" in said)
+        return cls(name, device, enabled, said.get("by", ""), "setting" in said, "version" in said)
 
 
 @dataclass(frozen=True, slots=True)
