@@ -7,10 +7,11 @@ words `key=value`:
     torch.cuda.amp.autocast device=cuda enabled=true
     torch.autocast device=unknown enabled=unknown by=device.type
 
-Where the source says that the use hangs on torch's version, `version=asked` follows. `device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown` on this path; `by`
+`device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown` on this path; `by`
 is the condition behind `enabled` where it was given and is not a constant, with `setting=yes` where an argument of the
-command line decides. `scale-read` is the fact that `get_scale()` was called, and `context-not-entered` that an
-autocast was made as a statement, or entered together with another by `and`.
+command line decides. `version=asked` stands last where the source says that the use hangs on torch's version.
+`scale-read` is the fact that `get_scale()` was called, and `context-not-entered` that an autocast was made as a
+statement, or entered together with another by `and`.
 """
 
 from __future__ import annotations
