@@ -207,6 +207,32 @@ class Learner:
 """
 
 
+STATISTICS = """
+@torch.inference_mode()
+def evaluate(metric):
+    for x in DataLoader(unseen.samples()):
+        metric.update(net(x))
+    return metric.compute().mean()
+
+best = evaluate(unseen.Metric())
+{}
+print(best)
+"""
+QUANTIZED = """
+layer = nn.Linear(4, 4)
+layer.weight = {}
+layer.weight.cuda()
+"""
+HEADS = """
+heads = nn.ModuleDict()
+heads.update({})
+others = torch.optim.SGD([*heads.parameters(), *net.parameters()], lr=0.1)
+for x in torch.randn(3, 2, 4):
+    loss = sum(head(x).mean() for head in heads.values())
+    others.zero_grad()
+    loss.backward()
+    others.step()
+"""
 SAMPLES = """
 parameters = list(net.parameters())
 for x, y in DataLoader(unseen.data()):
@@ -251,6 +277,14 @@ for x, y in DataLoader(unseen.data()):
         (SIZES, "480 // model.config.patch_size", ""),
         (SIZES, "480 // (model.config.patch_size * 2)", ""),
         (SIZES, "model(x).loss.shape[0] // 2", ""),
+        (STATISTICS, "best[0] = 0.1", "GL302"),
+        (STATISTICS, "best['rate'] = 0.1", ""),
+        (QUANTIZED, "nn.Parameter(torch.zeros(4, 4))", "GL206"),
+        (QUANTIZED, "unseen.Params4bit(torch.zeros(4, 4))", ""),
+        (HEADS, "nn.ModuleDict()", "GL101"),
+        (HEADS, "nn.ModuleDict({'head': nn.Linear(4, 1)})", ""),
+        (HEADS, "{'head': nn.Linear(4, 1)}", ""),
+        (HEADS, "unseen.heads()", ""),
         (SAMPLES, "print(gradient)", "GL511"),
         (SAMPLES, "parameter.grad_sample = gradient", ""),
         (MEMORY, "x * memory", "GL206"),

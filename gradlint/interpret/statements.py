@@ -294,6 +294,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
                 _set_slice(owner, index.value, value)
             else:
                 owner.open, owner.rest = True, value
+        case Tensor() if isinstance(index, Const) and isinstance(index.value, str):
+            pass  # what has such keys is no tensor, whatever it was taken for
         case Tensor():
             inputs = tensors.sources(m, [value], node, frame)
             old = owner.node

@@ -885,9 +885,12 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
     items = _named_items(module) if name == "add_module" else module.state.get("items")
     given = call.args[-1] if call.args else NONE
     new = m.items(given, call) if name == "extend" else [given]
-    if name == "update" and isinstance(given, Mapping) and isinstance(items, Mapping):
-        items.items.update(given.items)
-        new = list(given.items.values())
+    if name == "update" and isinstance(items, Mapping):
+        held = given.state.get("items") if isinstance(given, Instance | Object) else given
+        others = held if isinstance(held, Mapping) else Mapping({}, open=True)
+        items.items.update(others.items)
+        items.open = items.open or others.open
+        new = list(others.items.values())
     elif isinstance(items, Sequence) and name == "insert" and isinstance(call.constant(0, "index"), int):
         items.items.insert(call.constant(0, "index"), given)
     elif isinstance(items, Sequence):
@@ -954,7 +957,10 @@ def bias(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
 
 
 def _own_parameter(module: Instance | Object, name: str) -> Abstract | None:
-    """A layer's own parameter; None where it was made without one, or has it no more."""
+    """A layer's own parameter, or what was put in its place; None where it was made without one, or has it no more."""
+    if name in module.state.get("instead", ()):
+        found: Abstract = module.state["instead"][name]
+        return found
     own, effect = module.state.get("parameters"), module.state.get("effect")
     if not isinstance(module, Object) or not isinstance(own, dict):
         return None
@@ -964,7 +970,13 @@ def _own_parameter(module: Instance | Object, name: str) -> Abstract | None:
 
 @method(MODULE, "__set_weight__", "__set_bias__")
 def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old; None takes it away."""
+    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old; None takes it away.
+
+    What code out of view has made, `bnb.nn.Params4bit(…)`, may be of a class of its own.
+    """
+    module.state.setdefault("instead", {}).pop(call.name, None)
+    if isinstance(call.args[0], Unknown):
+        module.state["instead"][call.name] = call.args[0]
     if isinstance(module, Object) and isinstance(call.args[0], Const):
         module.state.get("parameters", {}).pop(call.name, None)
     if isinstance(module, Object) and isinstance(call.args[0], Tensor):
