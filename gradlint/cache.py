@@ -332,7 +332,7 @@ def _moved(
     if line is None or any(each is None for _, each in executed):
         return None
     now = tuple((file, each) for file, each in executed if each is not None)
-    return Entry(entry.function, line), replace(result, executed=now)
+    return replace(entry, line=line), replace(result, executed=now)
 
 
 def _line(line: int, edit: Edited | None) -> int | None:
@@ -426,7 +426,7 @@ def _written(record: Record) -> list[Any]:
     imports = [[module, level, path and str(path)] for (module, level), path in record.imports.items()]
     results = record.results
     entries = None if results is None else [
-        [list(entry.function), entry.line, _written_result(results[entry])] for entry in record.entries
+        [list(entry.function), entry.line, entry.trains, _written_result(results[entry])] for entry in record.entries
     ]  # fmt: skip
     fault = record.fault and [_place(record.fault.at), record.fault.message]
     return [record.content, imports, entries, fault, record.entered, record.in_package]
@@ -459,7 +459,7 @@ def _record(written: list[Any]) -> Record:
     found = {(module, level): Path(path) if path else None for module, level, path in imports}
     if entries is None:
         return Record((), None, found, content, in_package=packaged)
-    results = {Entry(tuple(function), line): _result(result) for function, line, result in entries}
+    results = {Entry(tuple(function), line, trains): _result(result) for function, line, trains, result in entries}
     fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
     return Record(tuple(results), results, found, content, fault, entered, packaged)
 

@@ -205,7 +205,7 @@ class Machine:
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
-        self.most = MAX_STEPS if session.speaks_of_training else MAX_SILENT
+        self.most = MAX_STEPS if session.may_train else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
         self.leaves: dict[Symbol, tape.Value] = {}

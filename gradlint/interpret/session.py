@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gradlint import tape
+from gradlint import memo, tape
 from gradlint.finding import Span
 from gradlint.interpret import attributes, calls, conditions, cycles, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
 from gradlint.interpret.cases import cases, is_a_case
@@ -36,7 +36,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.program import fields, parts
-from gradlint.program.entries import Entry, is_test, speaks_of_training
+from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
 
 RESTARTS = 8  # of one entry
@@ -45,6 +45,7 @@ MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
+MOST_PREPARING = 2_500  # of the constructor of what is entered and trains nothing; then nothing is known of the object
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 
@@ -66,7 +67,7 @@ class Session:
         )  # what training loops run over: each has as many batches as the loop has rounds
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
-        self.speaks_of_training = True  # the entry does: a function, or the file of a script
+        self.may_train = True  # for all that is said where the entry stands
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
         self.unexplored = False  # a branch that speaks of what rules report has gone one way on all paths
@@ -216,7 +217,7 @@ class Session:
     def _kind(self, node: ir.For | ir.While) -> tuple[bool, bool]:
         known = self._rounds.get(id(node))
         if known is None:
-            known = self._rounds[id(node)] = _trains(node.body)
+            known = self._rounds[id(node)] = _trains(node)
         return known
 
     def counted(self, m: Machine, number: Const) -> None:
@@ -328,9 +329,10 @@ def _innermost(m: Machine, sink: tape.Backward) -> int | None:
     return next((number for number, _ in reversed(sink.iteration) if number not in m.over_callables), None)
 
 
-def _trains(body: list[ir.Node]) -> tuple[bool, bool]:
-    """Whether these statements, not counting loops within them, hold a part of a training step; whether they loop."""
-    within = list(ir.within(body, loops=False))
+@memo.of_programs
+def _trains(loop: ir.For | ir.While) -> tuple[bool, bool]:
+    """Whether its statements, not counting loops within them, hold a part of a training step; whether they loop."""
+    within = list(ir.within(loop.body, loops=False))
     loops = any(isinstance(node, ir.For | ir.While) for node in within)
     functions = [node.function for node in within if isinstance(node, ir.Call)]
     trains = any(isinstance(function, ir.Attribute) and function.name in cycles.TRAINING for function in functions)
@@ -345,8 +347,8 @@ def _repeats(loop: Loop) -> bool:
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
     """The tapes of one entry, one for each path that was run."""
     Symbol.part()  # those of the entry before, which nobody asks about any more
-    known, source = program.bound(), program.source(path)
-    session.speaks_of_training = bool(entry.function) or source is None or speaks_of_training(source.code.text)
+    known = program.bound()
+    session.may_train = entry.trains
     while True:
         try:
             tapes = list(_paths(program, path, entry, session))
@@ -373,7 +375,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     def is_enough(made: tape.Tape) -> bool:
         session.has_trained |= any(isinstance(event, TRAINING) for event in made.events)
         session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
-        return session.steps > _most(session)
+        return session.steps > _most(session, entry)
 
     def cut_short(unexplored: bool) -> None:
         session.unexplored = unexplored
@@ -385,11 +387,11 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     return paths.explore(run, lambda: session.steps, is_enough, cut_short, is_test=is_test(path, entry))
 
 
-def _most(session: Session) -> int:
+def _most(session: Session, entry: Entry) -> int:
     """The steps that the paths of an entry may take together, by what those that were run have come to."""
-    if session.has_trained or (session.speaks_of_training and session.lost < MOST_LOST):
+    if session.has_trained or (session.may_train and session.lost < MOST_LOST):
         return MOST_STEPS
-    return MOST_UNTRAINED if session.speaks_of_training else MOST_SILENT
+    return MOST_UNTRAINED if session.may_train or entry.function else MOST_SILENT
 
 
 def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
@@ -481,16 +483,39 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     depth = len(m.running)
     m.oracle.prepares = True
     try:
-        calls.initialise(m, instance, Call(cls.name, [], {}, call.node, call.frame, open=True))
+        is_made = _initialised(m, instance, Call(cls.name, [], {}, call.node, call.frame, open=True))
     except Raised:
         if m.session.makes:  # where the branches go this way there is no object to call the method of
             raise
         del m.running[depth:]
     else:
-        m.session.makes, m.state["made"] = True, instance
-        m.session.made |= instance.attrs.keys()
+        if is_made:
+            m.session.makes, m.state["made"] = True, instance
+            m.session.made |= instance.attrs.keys()
+        else:
+            instance = Instance(cls, at=instance.at)
+            calls.prepare(m, instance)
     m.oracle.prepares = False
     return instance
+
+
+def _initialised(m: Machine, instance: Instance, call: Call) -> bool:
+    """Runs a constructor; that of what trains nothing to its end only where it does not take too many steps."""
+    if m.session.may_train:
+        calls.initialise(m, instance, call)
+        return True
+    most, m.most = m.most, m.steps + MOST_PREPARING
+    bound = m.most
+    try:
+        calls.initialise(m, instance, call)
+    except GiveUp as gave_up:
+        if m.steps <= bound or m.most != bound:
+            raise
+        m.session.gaps.add(gave_up.gap)
+        return False
+    finally:
+        m.most = max(m.most, most)
+    return True
 
 
 def _forget(m: Machine, instance: Instance, name: str, tree: ast.Module) -> None:

@@ -19,6 +19,7 @@ from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Fun
 from gradlint.ir import nodes as ir
 from gradlint.library.handed import is_callback, within
 from gradlint.library.holdings import escapes
+from gradlint.source.blocks import walk
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
@@ -105,4 +106,4 @@ def _member(receiver: Instance, name: str) -> Function | None:
 @memo.of_programs
 def _attributes(function: ir.Function) -> frozenset[str]:
     """The names behind a dot that stand in a function."""
-    return frozenset(node.attr for node in ast.walk(function.source) if isinstance(node, ast.Attribute))
+    return frozenset(node.attr for node in walk(function.source) if isinstance(node, ast.Attribute))

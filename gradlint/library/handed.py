@@ -28,6 +28,7 @@ from gradlint.interpret.values import (
     Symbol,
 )
 from gradlint.ir import nodes as ir
+from gradlint.source.blocks import walk
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
@@ -123,5 +124,5 @@ def _reached(function: Function) -> list[Abstract]:
 @memo.of_programs
 def _names(function: ir.Function) -> tuple[str, ...]:
     """The names that stand in a function."""
-    found = {node.id for node in ast.walk(function.source) if isinstance(node, ast.Name)}
+    found = {node.id for node in walk(function.source) if isinstance(node, ast.Name)}
     return tuple(sorted(found))

@@ -37,6 +37,7 @@ from gradlint.interpret.values import (
 from gradlint.library.data import DATASET
 from gradlint.library.python import records
 from gradlint.program import parts
+from gradlint.source.blocks import walk
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
 
 def _names(function: Function) -> dict[str, str]:
     """How the parts of a tuple are called that is returned, `return image, weights`, where that is one."""
-    returned = (node.value for node in ast.walk(function.node.source) if isinstance(node, ast.Return))
+    returned = (node.value for node in walk(function.node.source) if isinstance(node, ast.Return))
     tuples = [value.elts for value in returned if isinstance(value, ast.Tuple)]
     names = {tuple(part.id if isinstance(part, ast.Name) else "" for part in parts) for parts in tuples}
     return {str(place): name for place, name in enumerate(names.pop())} if len(names) == 1 else {}
@@ -91,7 +92,7 @@ def _ignored(m: Machine, function: Function) -> _Marks:
     if module.source is None or not m.session.program.mentions(module, "ignore_index"):
         return frozenset(_IGNORED)
     m.session.program.ask(module, parts.WHOLE)
-    given = [node.value for node in ast.walk(module.source.tree) if _is_ignore_index(node)]
+    given = [node.value for node in walk(module.source.tree) if _is_ignore_index(node)]
     written = [value.value for value in given if isinstance(value, ast.Constant)]
     named = [m.session.program.bind(m, module, value.id) for value in given if isinstance(value, ast.Name)]
     return frozenset((*_IGNORED, *written, *(value.value for value in named if isinstance(value, Const))))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gradlint.dataclass import dataclass
 from gradlint.program.imports import in_package
+from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
 
 # What makes a function worth entering, and those that call it: sinks and events of a training step.
@@ -32,7 +33,9 @@ _WORD = re.compile(r"[^\W\d]\w*")
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
 _WORDS = re.compile("|".join(sorted(TRIGGERS | MAKERS | HOOKS | {"autograd"})))
-_LEARNS = re.compile(r"\.(?:train|fit|learn)\(")  # what trainers of libraries are told
+_LEARNS = frozenset(["train", "fit", "learn"])  # what trainers of libraries are told
+_SAID = TRIGGERS | MAKERS | HOOKS
+_SPEAKS = re.compile(rf"\b(?:{'|'.join(sorted(_SAID))}|autograd)\b|\.(?:{'|'.join(sorted(_LEARNS))})\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Entry:
 
     function: tuple[str, ...]
     line: int
+    trains: bool = True  # for all that its file says; else it infers, makes a sample, or enters a context
 
     @property
     def name(self) -> str:
@@ -71,9 +75,20 @@ class _Definition:
         return around[-1] if around and own == "__init__" else own
 
 
-def speaks_of_training(text: str) -> bool:
-    """Whether a part of a training step, or what has a library do it, is named anywhere in a file."""
-    return _WORDS.search(text) is not None or _LEARNS.search(text) is not None
+def speaks_of_training(source: Source) -> bool:
+    """Whether the code of a file names a part of a training step, or what has a library do it."""
+    return _SPEAKS.search(source.text) is not None and any(map(_speaks, walk(source.tree)))
+
+
+def _speaks(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _LEARNS
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.FunctionDef(name=name):
+            return name in _SAID or (name == "grad" and isinstance(node, ast.Attribute) and _is_autograd(node.value))
+        case ast.ImportFrom(module="torch.autograd", names=names):
+            return any(each.name == "grad" for each in names)
+    return False
 
 
 def is_test(path: Path, entry: Entry) -> bool:
@@ -106,7 +121,7 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
     """Whether what a file assigns at its top comes out of a call of what trains: `history = train(model)`."""
     names = {definition.name for definition in reaching}
     values = [each.value for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value]
-    calls = [each.func for value in values for each in ast.walk(value) if isinstance(each, ast.Call)]
+    calls = [each.func for value in values for each in walk(value) if isinstance(each, ast.Call)]
     return any(name in names for call in calls for name in _names(call))
 
 
@@ -115,15 +130,18 @@ def entries(source: Source) -> list[Entry]:
     tree = source.tree
     definitions = list(_definitions(source, tree.body, ())) if _WORDS.search(source.text) else []
     reaching = _reaching(definitions)
-    found = [Entry((), 1)] if _is_entered(source) or _trains_on_top(tree, reaching) else []
+    is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
+    found = [Entry((), 1, speaks_of_training(source))] if is_entered else []
     called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
     alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
     alone.sort(key=lambda d: d.name == "compute_loss")  # a trainer's `training_step` calls it
-    reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others, *alone)]
+    reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others)]
+    reached += [Entry(d.path, d.node.lineno, d.stands_alone) for d in alone]
     samples = _samples(tree) if "Dataset" in source.text else ()
-    return found + reached + [entry for entry in samples if entry not in reached]
+    taken = {entry.function for entry in reached}
+    return found + reached + [entry for entry in samples if entry.function not in taken]
 
 
 def _samples(tree: ast.Module) -> Iterator[Entry]:
@@ -136,7 +154,7 @@ def _samples(tree: ast.Module) -> Iterator[Entry]:
             datasets.add(statement.name)
             for member in statement.body:
                 if isinstance(member, ast.FunctionDef) and member.name == SAMPLE:
-                    yield Entry((statement.name, SAMPLE), member.lineno)
+                    yield Entry((statement.name, SAMPLE), member.lineno, trains=False)
 
 
 def _definitions(source: Source, body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[_Definition]:
@@ -161,7 +179,7 @@ def _words(source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> froz
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Attribute):
             yield inner.attr
             if inner.attr == "grad" and _is_autograd(inner.value):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gradlint import memo
 from gradlint.dataclass import dataclass
-from gradlint.source.blocks import statements
+from gradlint.source.blocks import statements, walk
 
 _FILLING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
 Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -75,7 +75,7 @@ def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
     own = parameters[0].arg if parameters else ""
     attributes, called, written, stepped = set(), set(), set(), set()
-    for node in ast.walk(method):
+    for node in walk(method):
         if isinstance(node, ast.Attribute):
             attributes.add(node.attr)
             if isinstance(node.ctx, ast.Store | ast.Del):

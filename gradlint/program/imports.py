@@ -87,6 +87,11 @@ def resolve(importer: Path, module: str, level: int, is_file: IsFile) -> Path | 
     return None if found is None else Path(found)
 
 
+def can_mean(path: Path, module: str) -> bool:
+    """Whether an import of this name can be one of the file at `path`, by the last part of both."""
+    return not module or module.rpartition(".")[2] == (path.parent.name if path.name == INIT else path.stem)
+
+
 def _resolved(importer: str, parts: list[str], level: int, is_file: IsFile) -> str | None:
     root = os.path.dirname(importer)
     if level:

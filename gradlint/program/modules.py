@@ -27,7 +27,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import parts, registries, texts
-from gradlint.program.imports import BESIDE, imports, neighbours, on_disk, resolve
+from gradlint.program.imports import BESIDE, can_mean, imports, neighbours, on_disk, resolve
 from gradlint.program.settings import settings
 from gradlint.source import document, parse
 
@@ -401,7 +401,8 @@ class Program:
     def _imports(self, source: Source, path: Path) -> bool:
         key = (source.path, path)
         if key not in self.importers:
-            self.importers[key] = any(self.resolve(source.path, *origin) == path for origin in imports(source.tree))
+            named = (origin for origin in imports(source.tree) if can_mean(path, origin[0]))
+            self.importers[key] = any(self.resolve(source.path, *origin) == path for origin in named)
         return self.importers[key]
 
     def _mentions(self, path: Path, names: frozenset[str]) -> bool:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from gradlint import memo
+from gradlint.source.blocks import walk
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -54,7 +55,7 @@ def _mentioned(nodes: Iterable[ast.stmt | ast.expr]) -> frozenset[str]:
     """Every name and attribute in `nodes`."""
     found = set()
     for node in nodes:
-        for part in ast.walk(node):
+        for part in walk(node):
             if isinstance(part, ast.Name):
                 found.add(part.id)
             elif isinstance(part, ast.Attribute):

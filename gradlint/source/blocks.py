@@ -1,4 +1,4 @@
-"""The statements of a syntax tree."""
+"""What a syntax tree holds, in a part of the time that `ast.walk` takes."""
 
 from __future__ import annotations
 
@@ -19,3 +19,30 @@ def statements(tree: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> Iterato
         if node is tree or not isinstance(node, closed):
             for block in _BLOCKS:
                 pending.extend(getattr(node, block, ()))
+
+
+class _Held(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each kind of node that hold nodes, but for contexts and operators."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        fields = () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _BARE)
+        self[kind] = fields
+        return fields
+
+
+_BARE = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "module", "level", "type_comment", "kind", "kwd_attrs"])
+_held = _Held()
+
+
+def walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """A tree and all nodes in it, outer ones first, as by `ast.walk`; contexts and operators are left out."""
+    pending = [tree]
+    for node in pending:
+        yield node
+        own = node.__dict__
+        for name in _held[type(node)]:
+            part = own.get(name)
+            if type(part) is list:
+                pending.extend([each for each in part if isinstance(each, ast.AST)])
+            elif isinstance(part, ast.AST):
+                pending.append(part)

@@ -52,7 +52,7 @@ class Source:
 
 def split_lines(text: str) -> tuple[str, ...]:
     """The lines of a program as Python counts them, without their ends."""
-    lines = [line.rstrip("\r\n") for line in _LINE.findall(text)]
+    lines = [line.rstrip("\r\n") for line in _LINE.findall(text)] if "\r" in text else text.split("\n")
     return tuple(lines[:-1] if len(lines) > 1 and not lines[-1] else lines)
 
 
