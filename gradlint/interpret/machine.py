@@ -28,6 +28,7 @@ MAX_UNKNOWN = 2  # the same, where it is given nothing new but what is unknown
 ITEMS = 2  # of something without a known end, where a list of it is made within another
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MAX_STEPS = 40_000  # statements and expressions on one path
+MAX_OF_TESTS = 12_000  # the same in a test, which trains to see that something trains
 MAX_SILENT = 5_000  # of them, in a script that does not speak of training, while it has come to none
 
 TRAINING = (
@@ -205,7 +206,7 @@ class Machine:
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
-        self.most = MAX_STEPS if session.may_train else MAX_SILENT
+        self.most = session.most if session.may_train else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
         self.leaves: dict[Symbol, tape.Value] = {}
@@ -351,7 +352,7 @@ class Machine:
         event.stack, event.iteration = self.where, self.rounds
         self.tape.write(event)
         if isinstance(event, TRAINING):
-            self.most = MAX_STEPS
+            self.most = self.session.most
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
             self.session.trained(self, event)

@@ -35,7 +35,7 @@ _RANKS = (  # what the source of a branch speaks of, from what rules report to w
 _RANKED = tuple(map(re.compile, _RANKS))
 LEAST = len(_RANKS)  # the rank of all other branches
 TOGETHER = LEAST + 1  # that of combinations
-ENOUGH = (16_000, 9_000, 5_000, 5_000, 6_000)  # steps on the branches of each rank, and on combinations
+ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)  # steps on the branches of each rank, and on combinations
 OF_TESTS = 4  # tests have a part of it: they train to see that something trains, and the program is entered by itself
 
 Site = object  # the IR node of a branch

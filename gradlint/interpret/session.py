@@ -13,7 +13,7 @@ from gradlint.finding import Span
 from gradlint.interpret import attributes, calls, conditions, cycles, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
-from gradlint.interpret.machine import TRAINING, Frame, Loop, Machine, Raised, Stop
+from gradlint.interpret.machine import MAX_OF_TESTS, MAX_STEPS, TRAINING, Frame, Loop, Machine, Raised, Stop
 from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
 from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, tell
@@ -68,6 +68,7 @@ class Session:
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.may_train = True  # for all that is said where the entry stands
+        self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
         self.unexplored = False  # a branch that speaks of what rules report has gone one way on all paths
@@ -349,6 +350,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     Symbol.part()  # those of the entry before, which nobody asks about any more
     known = program.bound()
     session.may_train = entry.trains
+    session.most = MAX_OF_TESTS if is_test(path, entry) else MAX_STEPS
     while True:
         try:
             tapes = list(_paths(program, path, entry, session))
