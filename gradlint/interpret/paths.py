@@ -323,6 +323,7 @@ class _Pending:
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._combined: set[frozenset[Site]] = set()
+        self._combinations: Iterator[Plan] = iter(())  # that were not queued yet: most never are
 
     def took(self, rank: int | None, steps: int) -> None:
         """Counts the steps of a path; that of no rank is the first one."""
@@ -353,24 +354,40 @@ class _Pending:
                 continue
             if self.left[rank] < self.first:
                 self.cut_short = True
+                if rank == TOGETHER:
+                    self._combinations = iter(())
                 continue
             self._tried.add(plan)
             return plan, rank
 
     def _combine(self) -> None:
-        """Combinations of the sites that matter, then single rounds."""
-        sites = [site for site, seen in self.visited.items() if seen.matters]
-        key = frozenset(sites)
-        if key in self._combined:
-            return
-        self._combined.add(key)
-        for plan in _combinations(sites, self.visited):
+        """Queues the next combination of the sites that matter; behind them come single rounds."""
+        plan = next(self._combinations, None)
+        if plan is None:
+            sites = [site for site, seen in self.visited.items() if seen.matters]
+            key = frozenset(sites)
+            if key in self._combined:
+                return
+            self._combined.add(key)
+            turned = [self.visited[site].turned or _alone(site, self.visited[site]) for site in sites]
+            self._combinations = itertools.chain(_combinations(turned), _rounds(sites, self.visited))
+            plan = next(self._combinations, None)
+        if plan is not None:
             self.add(plan)
-        for site in sites:
-            if self.visited[site].visits > 1:
-                default = self.visited[site].default
-                self.add(frozenset({((site, 1), not default)}))
-                self.add(frozenset({((site, None), not default), ((site, 1), default)}))
+
+
+def _alone(site: Site, seen: Visited) -> Plan:
+    """One site turned round, in all its rounds."""
+    return frozenset({((site, None), not seen.default)})
+
+
+def _rounds(sites: list[Site], visited: dict[Site, Visited]) -> Iterator[Plan]:
+    """Single rounds of sites that are in loops: the first one alone, and all but the first."""
+    for site in sites:
+        if visited[site].visits > 1:
+            default = visited[site].default
+            yield frozenset({((site, 1), not default)})
+            yield frozenset({((site, None), not default), ((site, 1), default)})
 
 
 def _turned(oracle: Oracle, site: Site) -> Plan:
@@ -385,8 +402,7 @@ def _turned(oracle: Oracle, site: Site) -> Plan:
     return frozenset(plan.items())
 
 
-def _combinations(sites: list[Site], visited: dict[Site, Visited]) -> Iterator[Plan]:
-    turned = [visited[site].turned or frozenset({((site, None), not visited[site].default)}) for site in sites]
+def _combinations(turned: list[Plan]) -> Iterator[Plan]:
     if len(turned) > 1:
         yield frozenset().union(*turned)
     if len(turned) <= FULL:

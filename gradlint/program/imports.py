@@ -87,9 +87,14 @@ def resolve(importer: Path, module: str, level: int, is_file: IsFile) -> Path | 
     return None if found is None else Path(found)
 
 
+def called(path: Path) -> str:
+    """What an import of the file at `path` calls it last; what is called "" is imported without its name, too."""
+    return "" if path.name == INIT else path.stem
+
+
 def can_mean(path: Path, module: str) -> bool:
     """Whether an import of this name can be one of the file at `path`, by the last part of both."""
-    return not module or module.rpartition(".")[2] == (path.parent.name if path.name == INIT else path.stem)
+    return not module or module.rpartition(".")[2] == (called(path) or path.parent.name)
 
 
 def _resolved(importer: str, parts: list[str], level: int, is_file: IsFile) -> str | None:

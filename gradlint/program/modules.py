@@ -27,7 +27,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import parts, registries, texts
-from gradlint.program.imports import BESIDE, can_mean, imports, neighbours, on_disk, resolve
+from gradlint.program.imports import BESIDE, called, can_mean, imports, neighbours, on_disk, resolve
 from gradlint.program.settings import settings
 from gradlint.source import document, parse
 
@@ -67,6 +67,14 @@ class Source:
         lowered = {statement.at[:2]: statement for statement in self.statements}
         places = [(statement.lineno, statement.col_offset) for statement in statements]
         return [lowered[place] for place in places if place in lowered]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """The files that can import another: those that say its name, by theirs, and that the others say nothing of it."""
+
+    naming: dict[str, Path]
+    others: frozenset[parts.Part]
 
 
 def _lowered(path: Path, text: str, tree: ast.Module) -> Source:
@@ -178,7 +186,7 @@ class Program:
         self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
         self.starred: dict[str, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
-        self.candidates: dict[Path, dict[str, Path]] = {}  # the files that can import one
+        self.candidates: dict[Path, _Candidates] = {}  # the files that can import one
         self.importers: dict[tuple[Path, Path], bool] = {}  # whether the first imports the second
         self.looked_through: dict[Path, str] = {}
         self.asked: set[parts.Part] = set()  # what is being worked out rests on these
@@ -382,20 +390,26 @@ class Program:
     def _importers(self, source: Source, names: frozenset[str]) -> Iterator[Source]:
         """The other files that import `source` and speak of `names`: those beside it, and those that are analysed."""
         mentions = parts.mentions(names)
-        for file, path in self._candidates(source.path).items():
+        candidates = self._candidates(source.path)
+        self.asked |= candidates.others
+        for file, path in candidates.naming.items():
             self.asked.add((file, mentions))
-            if path != source.path and self._mentions(path, names):
+            if self._mentions(path, names):
                 self.asked.add((file, parts.WHOLE))
                 other = self.source(path)
                 if other is not None and self._imports(other, source.path):
                     yield other
 
-    def _candidates(self, path: Path) -> dict[str, Path]:
-        """The files that can import the one at `path`, by their names."""
+    def _candidates(self, path: Path) -> _Candidates:
+        """The files that can import the one at `path`."""
         if path not in self.candidates:
             found = {str(each): each for each in [*neighbours(path), *self.analysed[:MOST_FILES]]}
             self.edges.setdefault(path, {}).update({(file, BESIDE): each for file, each in found.items()})
-            self.candidates[path] = found
+            found.pop(str(path), None)
+            name = called(path)
+            naming = {file: each for file, each in found.items() if self._mentions(each, (name,))}
+            others = frozenset((file, parts.mentions([name])) for file in found.keys() - naming.keys())
+            self.candidates[path] = _Candidates(naming, others)
         return self.candidates[path]
 
     def _imports(self, source: Source, path: Path) -> bool:
@@ -405,7 +419,7 @@ class Program:
             self.importers[key] = any(self.resolve(source.path, *origin) == path for origin in named)
         return self.importers[key]
 
-    def _mentions(self, path: Path, names: frozenset[str]) -> bool:
+    def _mentions(self, path: Path, names: Iterable[str]) -> bool:
         text = self._text(path)
         return any(name in text for name in names)
 
