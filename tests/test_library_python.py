@@ -230,6 +230,19 @@ def test_a_dict_is_changed_by_its_methods() -> None:
     assert result(source) == {"b": 2, "c": 3, "d": [4]}
 
 
+def test_an_object_is_a_key_of_a_dict_or_is_none() -> None:
+    names = run("""
+        class Key:
+            pass
+        a, b = Key(), Key()
+        known = {a: 1}
+        before, other = a in known, b not in known
+        known[input()] = 2
+        after, unsure = a in known, b in known
+    """)
+    assert [shown(names[name]) for name in ("before", "other", "after", "unsure")] == [True, True, True, ...]
+
+
 def test_a_defaultdict_makes_what_is_missing() -> None:
     source = """
         from collections import defaultdict

@@ -476,6 +476,9 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         if known is None:
             subject = right.symbol or m.symbol(right)
             return boolean(m, Test(subject.derive(("key", left.value), text), "in", None, negated), text)
+    elif isinstance(right, Mapping) and isinstance(left, Instance | Object):
+        is_open = right.open or any(map(_is_unknown_key, right.items))
+        known = True if left in right.items else None if is_open else False
     elif isinstance(right, Sequence) and right.open:
         constants = [item.value for item in right.items if isinstance(item, Const)]
         known = True if isinstance(left, Const) and _in(left.value, constants) else None
@@ -496,6 +499,10 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         return TRUE if known != negated else FALSE
     operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)
     return boolean(m, Test(m.symbol(right).asked, "in", operand, negated), text)
+
+
+def _is_unknown_key(key: object) -> bool:
+    return isinstance(key, tuple) and key[:1] == ("unknown",)
 
 
 def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
