@@ -6,6 +6,8 @@ import pathlib
 import textwrap
 import warnings
 
+import pytest
+
 from gradlint.analysis import analyze
 
 BODY = """\
@@ -73,15 +75,51 @@ f = torch.nn.Linear(3, 1); l = f(w).tanh().sum(); g = slope(l, w); l.backward();
 c = torch.nn.CrossEntropyLoss(); l = c(w[None], torch.tensor([1])); g = slope(l, w); l.backward(); g.norm().backward()
 (w + w).relu().sum().backward(); h.sum().backward()"""
 
+CACHED = """\
+from weakref import WeakKeyDictionary, WeakSet, ref
+import torch
 
-def _raised(backwards: str) -> str:
+class Neuron(torch.nn.Module):
+    voltage = 0.0
+
+    def forward(self, x):
+        self.voltage = (self.voltage + x).sigmoid()
+        return self.voltage
+
+    def reset(self):
+        self.voltage = 0.0
+
+cache, everything = WeakKeyDictionary(), WeakSet()
+
+def cached(net):
+    if net in cache:
+        return [each() for each in cache[net]]
+    found = [each for each in net.modules() if isinstance(each, Neuron)]
+    cache[net] = [ref(each) for each in found]
+    return found
+
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), Neuron())
+everything.add(net[1])
+for x in torch.rand(4, 2, 3):
+    net(x).sum().backward()
+"""
+RESETS = """\
+pass
+for each in cached(net): each.reset()
+for each in cached(net): each.voltage + 1
+for each in everything: each.reset()
+for each in WeakSet(): each.reset()
+ref(net[1])().reset()"""
+
+
+def _raises(program: str) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of create_graph
         try:
-            exec(f"import torch\n{BODY}{backwards}", {})
+            exec(program, {})
         except RuntimeError as error:
-            return str(error)
-    return ""
+            return "a second time" in str(error)
+    return False
 
 
 def test_what_is_freed_is_told_exactly_where_torch_raises(tmp_path: pathlib.Path) -> None:
@@ -93,4 +131,15 @@ def test_what_is_freed_is_told_exactly_where_torch_raises(tmp_path: pathlib.Path
     found = analyze([path], select=lambda code: code == "GL507").findings
     starts = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("def ")]
     told = {sum(start <= finding.at.line for start in starts) - 1 for finding in found}
-    assert [cases[number] for number in sorted(told)] == [case for case in cases if "a second time" in _raised(case)]
+    assert [cases[number] for number in sorted(told)] == [
+        case for case in cases if _raises(f"import torch\n{BODY}{case}")
+    ]
+
+
+@pytest.mark.parametrize("reset", RESETS.splitlines())
+def test_a_state_that_is_reset_through_weak_references_is_reset(reset: str, tmp_path: pathlib.Path) -> None:
+    program = f"{CACHED}    {reset}\n"
+    path = tmp_path / "train.py"
+    path.write_text(program, encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL507").findings
+    assert bool(found) is _raises(program)
