@@ -50,6 +50,40 @@ for near, far, x in DataLoader(unseen.graphs()):
     F.binary_cross_entropy_with_logits(score, label).backward()
     optimizer.step()
 """
+STATES = """
+class Neuron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.voltage, self.state = 0.0, {{"spike": 0.0}}
+
+    def forward(self, x):
+        self.voltage = (self.voltage + x).sigmoid()
+        self.state["spike"] = (self.state["spike"] + x).exp()
+        return self.voltage + self.state["spike"]
+
+    def reset(self):
+        self.voltage, self.state = 0.0, {{"spike": 0.0}}
+
+
+class Spiking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([net, Neuron()])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+model = Spiking()
+for x in torch.randn(3, 2, 4):
+    loss = F.mse_loss(model(x), x)
+    {}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 EPOCHS = """
 graph = unseen.Cora()[0]
 for epoch in range(3):
@@ -314,6 +348,12 @@ for x, y in DataLoader(unseen.data()):
         (POINTS, "net(image)", "GL201"),
         (POINTS, "image.size", ""),
         (BALANCED, "torch.as_tensor(self.weights)", ""),
+        (STATES, "", "GL507"),
+        (STATES, "unseen.log(loss.item(), optimizer)", "GL507"),
+        (STATES, "model.layers[1].reset()", ""),
+        (STATES, "unseen.reset(model)", ""),
+        (STATES, "unseen.reset([model.layers[1]])", ""),
+        (STATES, "unseen.call(model.layers[1].reset)", ""),
     ],
 )
 def test_code_out_of_view_is_not_second_guessed(program: str, filled: str, code: str, tmp_path: pathlib.Path) -> None:

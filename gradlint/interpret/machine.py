@@ -13,7 +13,19 @@ from gradlint import tape
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.gaps import Gap, GiveUp
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Symbol, Tensor, Test, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Instance,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Test,
+    Unknown,
+)  # fmt: skip
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -215,6 +227,7 @@ class Machine:
         self.views: dict[int, list[Tensor]] = {}
         self.symbols: dict[int, tuple[object, Symbol]] = {}
         self._values: dict[Symbol, list[tape.Value]] = {}
+        self.objects: dict[Symbol, Instance | Object] = {}
         self.tests: dict[int, tuple[tape.Value | Const, Test]] = {}  # what a truth was the answer to
         self.concrete: dict[Symbol, Const] = {}
         self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(dict)  # what was put into the unknown
@@ -298,6 +311,8 @@ class Machine:
             known = self.symbols[id(key)] = (key, Symbol(text))
             if isinstance(key, tape.Value):
                 self._values.setdefault(known[1], []).append(key)
+            elif isinstance(key, Instance | Object):
+                self.objects[known[1]] = key
         return known[1]
 
     def identify(self, value: tape.Value, symbol: Symbol) -> None:

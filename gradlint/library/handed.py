@@ -45,7 +45,7 @@ def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """Code out of view is called: it can fill what it is given now, and what the callbacks given before can reach."""
     callbacks: deque[Abstract] = m.state.setdefault("callbacks", deque(maxlen=MOST_KEPT))
     opened: dict[int, int] = {}
-    for value in [*call.values, *_receiver(m, symbol, call.frame)]:
+    for value in [*call.values, *receiver(m, symbol)]:
         if is_callback(value) and value not in callbacks:
             callbacks.append(value)
         _open(m, value, opened)
@@ -53,12 +53,10 @@ def handed(m: Machine, symbol: Symbol, call: Call) -> None:
         _open(m, callback, opened)
 
 
-def _receiver(m: Machine, symbol: Symbol, frame: Frame) -> list[Abstract]:
+def receiver(m: Machine, symbol: Symbol) -> list[Abstract]:
     """`self` of `self.visit(batch)`, where a base class out of view defines `visit`."""
-    source = symbol.source
-    if source is None:
-        return []
-    return [each for each in frame.locals.values() if isinstance(each, Instance) and m.symbol(each) is source]
+    owner = m.objects.get(symbol.source) if symbol.source is not None else None
+    return [] if owner is None else [owner]
 
 
 def is_callback(value: Abstract) -> bool:
