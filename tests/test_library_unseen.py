@@ -84,6 +84,18 @@ for x in torch.randn(3, 2, 4):
     loss.backward()
     optimizer.step()
 """
+PACKED = """
+import einops
+
+codes = nn.Parameter(torch.randn(8, 4))
+for x in torch.randn(3, 2, 4):
+    y = net(x)
+    {}
+    F.mse_loss(code, y.detach()).backward()
+    optimizer.zero_grad()
+    F.mse_loss(code.detach(), y).backward()
+    optimizer.step()
+"""
 EPOCHS = """
 graph = unseen.Cora()[0]
 for epoch in range(3):
@@ -348,6 +360,9 @@ for x, y in DataLoader(unseen.data()):
         (POINTS, "net(image)", "GL201"),
         (POINTS, "image.size", ""),
         (BALANCED, "torch.as_tensor(self.weights)", ""),
+        (PACKED, "flat, shapes = einops.pack([y], '* d'); code = einops.unpack(codes[:2], shapes, '* d')[0]", ""),
+        (PACKED, "sizes = einops.parse_shape(y, 'b d'); code = einops.repeat(codes[0], 'd -> b d', b=sizes['b'])", ""),
+        (PACKED, "flat, shapes = einops.pack([y], '* d'); code = codes[:2] * flat", "GL507"),
         (STATES, "", "GL507"),
         (STATES, "unseen.log(loss.item(), optimizer)", "GL507"),
         (STATES, "model.layers[1].reset()", ""),

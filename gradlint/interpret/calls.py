@@ -163,6 +163,11 @@ def _given(m: Machine, call: Call) -> Abstract:
         found = ask(m, call)
         if found is not None:
             return found
+    return call_unseen(m, call)
+
+
+def call_unseen(m: Machine, call: Call) -> Unknown:
+    """A function of a library, or a class of one, that nothing is known of."""
     symbol = m.session.library_symbol(call.name)
     made = call_unknown(m, symbol, call)
     if not call.name.rpartition(".")[2][:1].isupper():
