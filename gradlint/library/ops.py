@@ -756,9 +756,19 @@ def retain_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     return NONE
 
 
-@method("torch.Tensor", "contiguous", "pin_memory", "share_memory_", "rename")
+@method("torch.Tensor", "pin_memory", "share_memory_", "rename")
 def unchanged(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     return tensor
+
+
+@method("torch.Tensor", "contiguous")
+def contiguous(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`x.contiguous()`: the very tensor where its elements lie in order, else what has its numbers in other memory."""
+    if not call.values and shapes.is_in_order(tensor.node):
+        return tensor
+    made = tensors.apply(m, "torch.Tensor.contiguous", [tensor], call.node, call.frame, lookup("contiguous"))
+    m.identify(made.node, m.symbol(tensor))
+    return made
 
 
 @method("torch.Tensor", "register_hook", "register_post_accumulate_grad_hook")

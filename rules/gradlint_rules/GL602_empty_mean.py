@@ -94,7 +94,7 @@ _SAME = {
 }
 _COUNTS = {"sum", "count_nonzero"}
 _TURNS = {"unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "t", "T", "mT", "transpose", "contiguous"}
-_SAME |= {"expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
+_SAME |= {"contiguous", "expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
 _PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
 _FILLS = {"fill_diagonal", "fill"}
 _UNIONS = {"view", "or", "bitwise_or", "logical_or"}  # a view: what was written to another of the same memory
