@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from gradlint import tape
+from gradlint.analysis import analyze
 from gradlint.analyzer import tapes_of
 from gradlint.library.devices import NEEDS_CUDA
 from gradlint.tape import Cut, Tape, Value
@@ -200,6 +201,30 @@ def test_a_discrete_distribution_refuses_rsample_as_torch_does(tmp_path: Path) -
         torch.distributions.Categorical(logits=torch.zeros(2)).rsample()
     one = only(tmp_path, f"{SETUP}D.Categorical(logits=model(x)).rsample()\nmodel(x).sum().backward()\n")
     assert not list(one.backwards())
+
+
+MEANS = [
+    f"{made}.{value}"
+    for made in (
+        "D.Normal(h, 1.0)",
+        "D.Independent(D.Normal(h, h), 1)",
+        "D.Gamma(h, 1.0)",
+        "D.LogNormal(h, 1.0)",
+        "Squashed(h, 1.0)",
+    )
+    for value in ("mean.sum()", "variance.square().sum()", "mean.mean()", "mean.square().mean()")
+]
+
+
+@pytest.mark.parametrize("loss", MEANS)
+def test_the_mean_of_a_distribution_is_no_mean_over_what_is_selected(tmp_path: Path, loss: str) -> None:
+    text = f"{SETUP}chosen = x[:, 0] > 9\nh = model(x)[chosen].exp()\nloss = {loss}\n"
+    names: dict[str, Any] = {}
+    exec(text, names)
+    path = tmp_path / "program.py"
+    path.write_text(f"{text}loss.backward()\n")
+    found = analyze([path], select=lambda code: code == "GL602").findings
+    assert bool(found) == bool(names["loss"].isnan())
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")

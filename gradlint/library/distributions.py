@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method
-from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Builtin, Call, Const, Instance, Object, Unknown
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Builtin,
+    Call,
+    Const,
+    Instance,
+    Object,
+    Tensor,
+    Unknown,
+)
 from gradlint.library.effects import Effect
 from gradlint.tape import DType
 
@@ -205,9 +217,13 @@ def _apply(
     call: Call,
     effect: Effect | None = None,
 ) -> Abstract:
-    """A tensor computed from the parameters and these arguments."""
+    """A tensor that a method computes from the parameters and these arguments."""
     op = f"{_PREFIX}{_kind(distribution)}.{name}"
-    made = tensors.apply(m, op, [*_said_by(m, distribution, name, call), *args], call.node, call.frame, effect)
+    return _computed(m, op, [*_said_by(m, distribution, name, call), *args], call, effect)
+
+
+def _computed(m: Machine, op: str, args: list[Abstract], call: Call, effect: Effect | None = None) -> Tensor:
+    made = tensors.apply(m, op, args, call.node, call.frame, effect)
     made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL, DType.UNKNOWN) else made.node.dtype
     return made if made.node.inputs else tensors.batch(m, op, call.node, call.frame, dtype=made.node.dtype)
 
@@ -267,7 +283,8 @@ def _value(name: str) -> None:
         given = distribution.state.get(name)
         if isinstance(given, Abstract) and given is not NONE:
             return given
-        return _apply(m, distribution, name, [], at)
+        # Called by the class alone: `Normal.mean` is `loc`, and no mean over elements.
+        return _computed(m, f"{_PREFIX}{_kind(distribution)}", _said_by(m, distribution, name, at), at)
 
 
 for _name in _VALUES:
