@@ -60,6 +60,7 @@ from gradlint_rules.written import out_of_place, with_grad_mode_off
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _WITHOUT_GRADIENT = ("torch.no_grad", "torch.inference_mode")
+_IS = {Kind.PARAMETER: "a parameter", Kind.OPERATION: "a view of a leaf that requires grad"}
 _HELP = "Update it under `with torch.no_grad():`, or compute a new tensor from it."
 
 
@@ -80,9 +81,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _message(event: InPlace) -> str:
-    before = event.before
-    leaf = "a parameter" if before.kind is Kind.PARAMETER else "a leaf that requires grad"
-    return f"{quoted(before)}, {leaf}, is modified in place with grad mode on: this raises"
+    what = _IS.get(event.before.kind, "a leaf that requires grad")
+    return f"{quoted(event.before)}, {what}, is modified in place with grad mode on: this raises"
 
 
 def _written(event: InPlace) -> dict[str, str]:
