@@ -51,3 +51,11 @@ def test_what_is_left_is_left_of_the_written_length(data: str, loop: str) -> Non
             text = PROGRAM.format(data.format(length), loop, every, f"(i + 1) % {every} == 0{last}")
             found = analyze([path := pathlib.Path("train.py")], select={"GL504"}.__contains__, sources={path: text})
             assert bool(found.findings) == bool(length % every and not last), text
+
+
+@pytest.mark.parametrize("bounds", [":n", "n:", "::n", "n:, 1:"])
+def test_the_length_of_a_slice_with_an_unknown_bound_is_unknown(bounds: str) -> None:
+    text = PROGRAM.format(f"n = int(input()); data = torch.randn(7, 4)[{bounds}]", "i in range(len(data))", 2, "i % 2")
+    found = analyze([path := pathlib.Path("train.py")], select={"GL504"}.__contains__, sources={path: text})
+    assert [finding.code for finding in found.findings] == ["GL504"]
+    assert not [gap for gap in found.gaps if gap.kind == "internal"]

@@ -101,11 +101,16 @@ def _taken(index: object, shape: Shape) -> Shape | None:
         return None
     left: list[object] = []
     for part, size in zip(parts, shape, strict=False):
-        if isinstance(part, slice) and isinstance(size, int) and part.step != 0:
+        if isinstance(part, slice) and isinstance(size, int) and _is_known(part):
             left.append(range_length(*part.indices(size)))
         elif type(part) is not int:
             return None
     return (*left, *shape[len(parts) :])
+
+
+def _is_known(part: slice) -> bool:
+    """Whether a slice takes a number of elements that can be told: its bounds are written down."""
+    return part.step != 0 and all(bound is None or type(bound) is int for bound in (part.start, part.stop, part.step))
 
 
 def is_in_order(value: Value) -> bool:
