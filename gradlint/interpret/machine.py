@@ -41,8 +41,7 @@ ITEMS = 2  # of something without a known end, where a list of it is made within
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MAX_STEPS = 40_000  # statements and expressions on one path
 MAX_OF_TESTS = 12_000  # the same in a test, which trains to see that something trains
-MAX_SILENT = 3_000  # in a script that does not speak of training, while it has come to none
-MAX_ASIDE = 5_000  # in a function that only enters a context or makes a sample
+MAX_SILENT = 5_000  # the same where nothing speaks of training, while a path has come to none
 
 TRAINING = (
     tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
@@ -219,7 +218,7 @@ class Machine:
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
-        self.most = session.most if session.may_train else MAX_SILENT if self.is_script else MAX_ASIDE
+        self.most = session.most if session.may_train else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
         self.leaves: dict[Symbol, tape.Value] = {}
