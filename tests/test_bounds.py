@@ -271,6 +271,75 @@ def test_a_method_is_entered_again_where_its_object_was_made_only_before_the_res
     assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]
 
 
+SPOKEN = {
+    "loss.backward()": True,
+    "trainer.fit(data)": True,
+    "with autocast():\n    pass": True,
+    "from torch.autograd import grad": True,
+    "class Model:\n    def training_step(self, batch):\n        return batch": True,
+    "torch.autograd.grad(loss, x)": True,
+    "search(backward_window=3)": False,  # what speech synthesis calls a part of its alignment
+    "print('set torch.autograd.set_detect_anomaly')": False,
+    "# then loss.backward()": False,
+    "torch.autograd.set_detect_anomaly(True)": False,
+    "fit(data)": False,
+}
+
+
+@pytest.mark.parametrize("code", SPOKEN)
+def test_a_script_speaks_of_training_by_the_names_in_its_code(code: str) -> None:
+    parsed = parse.parse("script.py", f"{code}\nprint(1)\n")
+    assert isinstance(parsed, parse.Source)
+    (script,) = [entry for entry in entries(parsed) if not entry.function]
+    assert script.trains is SPOKEN[code]
+
+
+ASIDE = """\
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        {prints}
+        self.net = torch.nn.Linear(width, 1)
+
+    def score(self, x):
+        with torch.cuda.amp.autocast():
+            return self.net(x)
+"""
+
+
+def test_of_what_trains_nothing_a_constructor_is_given_up_and_not_the_method(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "model.py"
+    program.write_text(ASIDE.format(prints="\n        ".join(["print(0)"] * (session.MOST_PREPARING + 10))))
+    ran = analysis.analyze([program], select=lambda code: code == "GL402")
+    assert [each.code for each in ran.findings] == ["GL402"]
+    assert [gap.kind for gap in ran.gaps] == ["steps"]
+    program.write_text(ASIDE.format(prints="print(0)"))
+    ran = analysis.analyze([program], select=lambda code: code == "GL402")
+    assert ([each.code for each in ran.findings], ran.gaps) == (["GL402"], ())
+
+
+TESTED = """\
+import torch
+
+def {name}():
+    model = torch.nn.Linear(3, 1)
+    {prints}
+    loss = model(torch.rand(2, 3)).mean().detach()
+    loss.backward()
+"""
+
+
+def test_a_test_ends_sooner_than_what_it_tests(tmp_path: pathlib.Path) -> None:
+    prints = "\n    ".join(["print(0)"] * (machine.MAX_OF_TESTS // 3))
+    for name, found in (("test_it", []), ("train", ["GL102"])):
+        program = tmp_path / f"{name}.py"
+        program.write_text(TESTED.format(name=name, prints=prints))
+        ran = analysis.analyze([program], select=lambda code: code == "GL102")
+        assert [each.code for each in ran.findings] == found
+
+
 @roomy
 def _calls_from(depth: int) -> int:
     """How often the system was asked for memory while calls were made at every depth up to this one."""
