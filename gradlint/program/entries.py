@@ -32,10 +32,11 @@ _TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is 
 _WORD = re.compile(r"[^\W\d]\w*")
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
-_WORDS = re.compile("|".join(sorted(TRIGGERS | MAKERS | HOOKS | {"autograd"})))
 _LEARNS = frozenset(["train", "fit", "learn"])  # what trainers of libraries are told
 _SAID = TRIGGERS | MAKERS | HOOKS
-_SPEAKS = re.compile(rf"\b(?:{'|'.join(sorted(_SAID))}|autograd)\b|\.(?:{'|'.join(sorted(_LEARNS))})\(")
+_TRIGGERING, _MAKING = tuple(sorted(TRIGGERS)), tuple(sorted(MAKERS))
+_SPOKEN = tuple(sorted([*_SAID, "autograd"]))
+_TOLD_TO = tuple(f".{name}(" for name in sorted(_LEARNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,16 @@ class Entry:
 
 @dataclass(eq=False)
 class _Definition:
-    """A function: `words` are all that its source holds, `called` the names in it, found where the words match."""
+    """A function: `words` are all that its text holds, `called` the names in it, found where the words match."""
 
     path: tuple[str, ...]
     node: ast.FunctionDef | ast.AsyncFunctionDef
-    words: frozenset[str]
+    text: str
     stands_alone: bool = False  # worth entering, but no reason to enter its callers
+
+    @functools.cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall(self.text))
 
     @functools.cached_property
     def called(self) -> frozenset[str]:
@@ -67,6 +72,16 @@ class _Definition:
 
     def says(self, names: frozenset[str]) -> bool:
         return not self.words.isdisjoint(names) and not self.called.isdisjoint(names)
+
+    def triggers(self) -> bool:
+        """Whether an event of a training step stands in it."""
+        if _holds(self.text, _TRIGGERING) and self.says(TRIGGERS):
+            return True
+        return "autograd" in self.text and GRAD in self.called
+
+    def makes(self) -> bool:
+        """Whether an autocast or a scaler is made in it."""
+        return _holds(self.text, _MAKING) and self.says(MAKERS)
 
     @property
     def name(self) -> str:
@@ -77,7 +92,12 @@ class _Definition:
 
 def speaks_of_training(source: Source) -> bool:
     """Whether the code of a file names a part of a training step, or what has a library do it."""
-    return _SPEAKS.search(source.text) is not None and any(map(_speaks, walk(source.tree)))
+    return _holds(source.text, (*_SPOKEN, *_TOLD_TO)) and any(map(_speaks, walk(source.tree)))
+
+
+def _holds(text: str, words: Sequence[str]) -> bool:
+    """Whether one of some words stands anywhere in a text: sooner told than by a pattern."""
+    return any(word in text for word in words)
 
 
 def _speaks(node: ast.AST) -> bool:
@@ -105,7 +125,7 @@ def _is_entered(source: Source) -> bool:
     """Whether a file is run from its top; what a module of a package does there, without training, registers it."""
     if "__name__" in source.text and _is_guarded(source.tree):
         return True
-    return any(map(_acts, source.tree.body)) and not (in_package(source.path) and _WORDS.search(source.text) is None)
+    return any(map(_acts, source.tree.body)) and (_holds(source.text, _SPOKEN) or not in_package(source.path))
 
 
 def _is_guarded(tree: ast.Module) -> bool:
@@ -128,14 +148,14 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
 def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
     tree = source.tree
-    definitions = list(_definitions(source, tree.body, ())) if _WORDS.search(source.text) else []
+    definitions = list(_definitions(source, tree.body, ())) if _holds(source.text, _SPOKEN) else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
     found = [Entry((), 1, speaks_of_training(source))] if is_entered else []
     called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
-    alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
+    alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.makes())]
     alone.sort(key=lambda d: d.name == "compute_loss")  # a trainer's `training_step` calls it
     reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others)]
     reached += [Entry(d.path, d.node.lineno, d.stands_alone) for d in alone]
@@ -161,7 +181,7 @@ def _definitions(source: Source, body: list[ast.stmt], path: tuple[str, ...]) ->
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             hook = statement.name in HOOKS and path != ()  # called by a framework, not by what names it
-            yield _Definition((*path, statement.name), statement, _words(source, statement), hook)
+            yield _Definition((*path, statement.name), statement, _text(source, statement), hook)
         elif isinstance(statement, ast.ClassDef):
             inner = list(_definitions(source, statement.body, (*path, statement.name)))
             is_function = {"forward", "backward"} <= {definition.path[-1] for definition in inner}
@@ -173,9 +193,9 @@ def _definitions(source: Source, body: list[ast.stmt], path: tuple[str, ...]) ->
             yield from _definitions(source, statement.orelse, path)
 
 
-def _words(source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+def _text(source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return frozenset(_WORD.findall("\n".join(source.lines[first - 1 : node.end_lineno])))
+    return "\n".join(source.lines[first - 1 : node.end_lineno])
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -196,14 +216,15 @@ def _is_autograd(node: ast.expr) -> bool:
 
 def _reaching(definitions: list[_Definition]) -> list[_Definition]:
     """The definitions that trigger something, or name one that does."""
-    reaching = {d: d.says(TRIGGERS) or ("autograd" in d.words and GRAD in d.called) for d in definitions}
+    reaching = {d: d.triggers() for d in definitions}
     names = frozenset(d.name for d in definitions if reaching[d]) - _TOLD
-    while True:
+    while names:
         more = [d for d in definitions if not reaching[d] and d.path[-1] != "forward" and d.says(names)]
         if not more:
-            return [d for d in definitions if reaching[d]]
+            break
         reaching |= dict.fromkeys(more, True)
         names |= frozenset(d.name for d in more)
+    return [d for d in definitions if reaching[d]]
 
 
 def in_order(known: Sequence[tuple[Path, Sequence[Entry]]]) -> list[tuple[Path, Entry]]:
