@@ -231,7 +231,7 @@ class Machine:
         self.concrete: dict[Symbol, Const] = {}
         self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(dict)  # what was put into the unknown
         self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys
-        self.journal: list[tuple[object, ...]] = []
+        self.journal: list[tuple[object, ...]] | None = None  # of the side of a branch that is run; none at the top
         self.sinks: list[tape.Backward] = []
         self.executed: set[Any] = session.executed
 
@@ -371,11 +371,13 @@ class Machine:
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
             self.session.trained(self, event)
-        self.journal.append(_written(type(event).__name__))
+        if self.journal is not None:
+            self.journal.append(_written(type(event).__name__))
 
     def note(self, *entry: object) -> None:
         """Writes down that something was assigned, so that branches that do the same are seen to."""
-        self.journal.append(entry)
+        if self.journal is not None:
+            self.journal.append(entry)
 
     # loops and modes
 

@@ -102,6 +102,12 @@ def summary(value: Abstract, depth: int = 0) -> object:
     return (type(value).__name__,)
 
 
+def note(m: Machine, what: str, name: str, value: Abstract) -> None:
+    """Writes down that a value was put somewhere, where a branch has to know."""
+    if m.journal is not None:
+        m.journal.append((what, name, summary(value)))
+
+
 def name_value(m: Machine, value: Abstract, name: str) -> None:
     """Gives what is assigned for the first time the name that messages use."""
     if isinstance(value, Const):
@@ -153,7 +159,7 @@ def bind(m: Machine, name: str, value: Abstract, frame: Frame) -> None:
             while scope.parent is not None and name not in scope.locals:
                 scope = scope.parent
     scope.locals[name] = value
-    m.note("name", name, summary(value))
+    note(m, "name", name, value)
 
 
 def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, frame: Frame) -> None:
@@ -190,7 +196,7 @@ def _is_no_tuple(m: Machine, value: Abstract, length: int) -> bool:
 
 def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`owner.name = value`."""
-    m.note("attribute", name, summary(value))
+    note(m, "attribute", name, value)
     at = Call(name, [value], {}, node, frame)
     if isinstance(owner, Tensor | Unknown) and isinstance(value, Tensor | Unknown) and _is_of_a_gradient(name):
         m.emit(tape.Fact(at=frame.span(node), what="gradient-beside", text=name))
@@ -272,7 +278,7 @@ def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> 
 
 def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`owner[index] = value`."""
-    m.note("item", frame.text(node), summary(value))
+    note(m, "item", frame.text(node), value)
     match owner:
         case Mapping():
             key = hashable(index)
@@ -515,18 +521,20 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     default = not (_escapes(node.then) and not _escapes(node.otherwise))
     taken = conditions.choose(m, value, node.test, frame, default=default, whole=node)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
-    outer, m.journal = m.journal, []
+    outer, own = m.journal, list[tuple[object, ...]]()
+    m.journal = own
     signal: Signal | None = None
     try:
         signal = m.execute(node.then if taken else node.otherwise, frame)
-        m.journal.append(("end", signal.kind if signal else ""))
+        own.append(("end", signal.kind if signal else ""))
     except (Raised, Stop):
-        m.journal.append(("end", "raise"))
+        own.append(("end", "raise"))
         raise
     finally:
-        m.oracle.leave(node.test, taken, m.journal)
-        outer += m.journal
+        m.oracle.leave(node.test, taken, own)
         m.journal = outer
+        if outer is not None:
+            outer += own
     return signal
 
 

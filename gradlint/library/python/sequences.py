@@ -20,9 +20,9 @@ _ALL = ("list", "tuple", "set", "deque", "generator")
 
 def noted(m: Machine, call: Call, value: Abstract) -> None:
     """Writes the change of a container into the journal of the branch."""
-    from gradlint.interpret.statements import summary
+    from gradlint.interpret.statements import note
 
-    m.note("item", text(call), summary(value))
+    note(m, "item", text(call), value)
 
 
 def kept_before(m: Machine, receiver: Sequence, value: Abstract) -> bool:
