@@ -227,6 +227,23 @@ def test_the_mean_of_a_distribution_is_no_mean_over_what_is_selected(tmp_path: P
     assert bool(found) == bool(names["loss"].isnan())
 
 
+THROWN_AWAY = {
+    "h.sin()": True,
+    "for each in [h, x]:\n    each.sin()": True,  # meant to change each of them
+    "for _ in range(3):\n    h.sin()\n    print(h)": True,
+    "for _ in range(3):\n    h.sin()": False,
+    "for number in range(3):\n    h.roll(number)": True,
+}
+
+
+@pytest.mark.parametrize("code", THROWN_AWAY)
+def test_a_loop_that_does_the_same_again_and_nothing_else_wants_no_result(tmp_path: Path, code: str) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(f"{SETUP}h = model(x)\n{code}\nh.mean().backward()\n")
+    found = analyze([path], select=lambda code: code == "GL206").findings
+    assert bool(found) is THROWN_AWAY[code]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
 @pytest.mark.parametrize("name", sorted(NEEDS_CUDA))
 def test_what_needs_cuda_raises_without(name: str) -> None:

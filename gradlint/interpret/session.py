@@ -216,10 +216,7 @@ class Session:
         return self.trains(m) and m.loops[-1].rounds == self.batches
 
     def _kind(self, node: ir.For | ir.While) -> tuple[bool, bool]:
-        known = self._rounds.get(id(node))
-        if known is None:
-            known = self._rounds[id(node)] = _trains(node)
-        return known
+        return self._rounds.get(id(node)) or _trains(node)
 
     def counted(self, m: Machine, number: Const) -> None:
         """A counter met `% number`, or a window of as many micro-batches."""

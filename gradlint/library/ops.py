@@ -991,7 +991,8 @@ def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     if isinstance(value, Tensor) and value.node.at == frame.span(node) and not value.node.op.endswith("_"):
         op = value.node.op
         is_method = op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__")
-        if is_method and (op == "torch.Tensor.detach" or not _is_guessed(value.node)) and not _is_run(m, node, frame):
+        is_known = op == "torch.Tensor.detach" or not _is_guessed(value.node)
+        if is_method and is_known and not _is_run(m, node, frame) and not _is_repeated(m, node):
             m.emit(
                 tape.Fact(at=value.node.at, what="discarded-result", value=value.node, detail=op, text=frame.text(node))
             )
@@ -1002,6 +1003,15 @@ def _is_run(m: Machine, node: ir.Node, frame: Frame) -> bool:
     receiver = node.function.target if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) else None
     owner = m.evaluate(receiver, frame) if isinstance(receiver, ir.Name) else None
     return isinstance(owner, Unknown) and (owner.symbol in m.leaves or _is_listed_module(owner.symbol))
+
+
+def _is_repeated(m: Machine, node: ir.Node) -> bool:
+    """Whether a loop does nothing but this, the same in each round: it warms something up, or measures it."""
+    loop = m.loops[-1].node if m.loops else None
+    if not isinstance(loop, ir.For) or [getattr(each, "value", None) for each in loop.body] != [node]:
+        return False
+    changing = {each.id for each in ir.within([loop.target]) if isinstance(each, ir.Name)}
+    return not any(isinstance(each, ir.Name) and each.id in changing for each in ir.within([node]))
 
 
 def _is_listed_module(symbol: Symbol) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -29,12 +28,10 @@ TRIGGERS = frozenset(
 MAKERS = frozenset(["autocast", "GradScaler"])  # what is wrong with them shows in the function that makes them
 GRAD = "autograd.grad"
 _TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
-_WORD = re.compile(r"[^\W\d]\w*")
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
 _LEARNS = frozenset(["train", "fit", "learn"])  # what trainers of libraries are told
 _SAID = TRIGGERS | MAKERS | HOOKS
-_TRIGGERING, _MAKING = tuple(sorted(TRIGGERS)), tuple(sorted(MAKERS))
 _SPOKEN = tuple(sorted([*_SAID, "autograd"]))
 _TOLD_TO = tuple(f".{name}(" for name in sorted(_LEARNS))
 
@@ -54,7 +51,7 @@ class Entry:
 
 @dataclass(eq=False)
 class _Definition:
-    """A function: `words` are all that its text holds, `called` the names in it, found where the words match."""
+    """A function: `called` are the names in it, looked for where its text holds what is asked for."""
 
     path: tuple[str, ...]
     node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -62,26 +59,16 @@ class _Definition:
     stands_alone: bool = False  # worth entering, but no reason to enter its callers
 
     @functools.cached_property
-    def words(self) -> frozenset[str]:
-        return frozenset(_WORD.findall(self.text))
-
-    @functools.cached_property
     def called(self) -> frozenset[str]:
         """The names that stand in the function, as `autograd.grad` after its module."""
         return frozenset(_names(self.node))
 
     def says(self, names: frozenset[str]) -> bool:
-        return not self.words.isdisjoint(names) and not self.called.isdisjoint(names)
+        return _holds(self.text, names) and not self.called.isdisjoint(names)
 
     def triggers(self) -> bool:
         """Whether an event of a training step stands in it."""
-        if _holds(self.text, _TRIGGERING) and self.says(TRIGGERS):
-            return True
-        return "autograd" in self.text and GRAD in self.called
-
-    def makes(self) -> bool:
-        """Whether an autocast or a scaler is made in it."""
-        return _holds(self.text, _MAKING) and self.says(MAKERS)
+        return self.says(TRIGGERS) or ("autograd" in self.text and GRAD in self.called)
 
     @property
     def name(self) -> str:
@@ -95,7 +82,7 @@ def speaks_of_training(source: Source) -> bool:
     return _holds(source.text, (*_SPOKEN, *_TOLD_TO)) and any(map(_speaks, walk(source.tree)))
 
 
-def _holds(text: str, words: Sequence[str]) -> bool:
+def _holds(text: str, words: Iterable[str]) -> bool:
     """Whether one of some words stands anywhere in a text: sooner told than by a pattern."""
     return any(word in text for word in words)
 
@@ -104,7 +91,9 @@ def _speaks(node: ast.AST) -> bool:
     match node:
         case ast.Call(func=ast.Attribute(attr=name)):
             return name in _LEARNS
-        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.FunctionDef(name=name):
+        case (
+            ast.Attribute(attr=name) | ast.Name(id=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name)
+        ):
             return name in _SAID or (name == "grad" and isinstance(node, ast.Attribute) and _is_autograd(node.value))
         case ast.ImportFrom(module="torch.autograd", names=names):
             return any(each.name == "grad" for each in names)
@@ -155,7 +144,7 @@ def entries(source: Source) -> list[Entry]:
     called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
     roots = [d for d in reaching if d.name not in called_by_reaching]
     others = [d for d in reaching if d.name in called_by_reaching]
-    alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.makes())]
+    alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
     alone.sort(key=lambda d: d.name == "compute_loss")  # a trainer's `training_step` calls it
     reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others)]
     reached += [Entry(d.path, d.node.lineno, d.stands_alone) for d in alone]

@@ -43,7 +43,8 @@ with torch.no_grad():
 - Modifications behind a `torch.no_grad()` that stands alone on its line, which GL303 reports: to enter it mends both.
 
 ## Limits
-A tensor of unknown origin is taken not to be a leaf.
+A tensor of unknown origin is taken not to be a leaf. `contiguous()` behind views that exchange axes is taken to copy,
+also where they cancel each other: `weight.t().t().contiguous()`.
 """
 
 from __future__ import annotations

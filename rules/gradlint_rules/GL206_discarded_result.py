@@ -48,6 +48,7 @@ assert log_variance.max() <= 0.1
 - `module.to(device)`, `module.cuda()`, `module.float()`, which act in place.
 - The last expression of a cell, of a notebook or of a script (`# %%`), which is shown.
 - Methods of what the statement itself makes: `model(x).mean()`, which warms something up, or measures it.
+- A loop that does nothing else, and the same in each round: `for _ in range(3): x.sin()`.
 
 ## Limits
 Only where the receiver is known to be a tensor.

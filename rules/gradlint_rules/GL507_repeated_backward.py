@@ -82,7 +82,8 @@ for chunk in torch.randn(3, 2, 4):
 
 ## Limits
 `retain_graph=True` makes the carried state run, but then its graph grows with every step: see `graph-retention`
-(GL508).
+(GL508). Code out of view that is given a module (`functional.reset_net(net)`) is taken to reset what the module keeps
+of earlier calls: where it is given one in each round, nothing that is kept is reported.
 """
 
 from __future__ import annotations
