@@ -75,10 +75,13 @@ def _complain(message: str) -> int:
     return 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(__version__, prog_name="gradlint", message="%(prog)s %(version)s")
-def gradlint() -> None:
+@click.pass_context
+def gradlint(context: click.Context) -> None:
     """Find where training code breaks autograd."""
+    if context.invoked_subcommand is None:  # versions of click differ in how they take a bare command
+        click.echo(context.get_help())
 
 
 gradlint.add_command(trace)

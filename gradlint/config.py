@@ -6,7 +6,7 @@ import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
@@ -15,9 +15,7 @@ from gradlint.guess import did_you_mean
 from gradlint.report import formats
 from gradlint.report._place import shown_path
 from gradlint.rule import rules
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from gradlint.source.ignore import Patterns
 
 EVERY = "ALL"
 Threshold = Severity | Literal["never"]
@@ -74,17 +72,17 @@ class Settings:
     baseline: pathlib.Path | None = None
 
     @functools.cached_property
-    def exclusion(self) -> GitIgnoreSpec:
+    def exclusion(self) -> Patterns:
         return _patterns((*self.exclude, *self.extend_exclude))
 
     def includes(self, folder: pathlib.Path, name: str) -> bool:
         """Whether the file of this name in the absolute `folder` is one to check where a folder is."""
         return name.endswith(_INCLUDE) or (
-            bool(self.extend_include) and self._inclusion.match_file(self._relative(folder / name))
+            bool(self.extend_include) and self._inclusion.leaves_out(self._relative(folder / name))
         )
 
     @functools.cached_property
-    def _inclusion(self) -> GitIgnoreSpec:
+    def _inclusion(self) -> Patterns:
         return _patterns(self.extend_include)
 
     def selects(self, code: str) -> bool:
@@ -97,7 +95,7 @@ class Settings:
         if not self.selects(code):
             return False
         return not any(
-            spec.match_file(self._relative(path)) and any(_fits(selector, code) for selector in codes)
+            spec.leaves_out(self._relative(path)) and any(_fits(selector, code) for selector in codes)
             for spec, codes in self._ignored_by_file
         )
 
@@ -119,15 +117,13 @@ class Settings:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
     @functools.cached_property
-    def _ignored_by_file(self) -> tuple[tuple[GitIgnoreSpec, tuple[str, ...]], ...]:
+    def _ignored_by_file(self) -> tuple[tuple[Patterns, tuple[str, ...]], ...]:
         return tuple((_patterns((glob,)), codes) for glob, codes in self.per_file_ignores.items())
 
 
-def _patterns(lines: Iterable[str]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
+def _patterns(lines: Iterable[str]) -> Patterns:
     try:
-        return GitIgnoreSpec.from_lines(lines)
+        return Patterns.of(lines)
     except ValueError as error:
         raise UserError(f"must hold patterns as in a .gitignore: {error}") from None
 

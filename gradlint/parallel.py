@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -63,7 +64,7 @@ def _run(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterat
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_end_with_parent) as pool:
         tasks = {}
         for part in parts:
             try:
@@ -75,6 +76,25 @@ def _run(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterat
                 yield tasks[task], task.result()
             except BrokenProcessPool:
                 yield tasks[task], None
+
+
+def _end_with_parent() -> None:
+    """Lets this process end when the one that began it does: killed, that can tell it nothing.
+
+    It would wait for work for good. Workers that are forked hold the pipes of those before them, whose ends are so
+    seen one after the other.
+    """
+    import multiprocessing.connection
+    import threading
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "workers have one"
+
+    def wait() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _halves(part: Batch) -> list[Batch]:

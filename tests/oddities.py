@@ -45,6 +45,8 @@ READ_NAMES = {
 REFUSED = {
     "bytes.py": (bytes(range(256)), "not valid utf-8"),
     "unknown-coding.py": (b"# coding: klingon\n" + GOOD, "unknown encoding"),
+    "rot13.py": (b"# -*- coding: rot13 -*-\n" + GOOD, "rot13 is not a text encoding"),
+    "undefined.py": (b"# coding: undefined\n" + GOOD, "not valid undefined"),
     "utf16.py": ("x = 1\n".encode("utf-16"), "encoding"),
     "null.py": (GOOD + b"\0", "null bytes"),
     "python2.py": (b"import torch\nprint 'x'\nexec 'y' in z\n", "Missing parentheses"),
@@ -53,7 +55,13 @@ REFUSED = {
     "attributes.py": (GOOD + b"x = a" + b".b" * 20_000 + b"\n", ""),
     "sums.py": (GOOD + b"x = " + b"1+" * 50_000 + b"1\n", ""),
 }
-LINKS = {"self.py": "self.py", "one.py": "two.py", "two.py": "one.py", "dangling.py": "nothing.py"}
+LINKS = {
+    ".#train.py": "me@host.123:99",
+    "self.py": "self.py",
+    "one.py": "two.py",
+    "two.py": "one.py",
+    "dangling.py": "nothing.py",
+}
 PASSED_BY = {"here": ".", "device.py": "/dev/zero", "to-pipe.py": "pipe.py"}
 
 

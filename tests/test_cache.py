@@ -161,6 +161,30 @@ def test_a_process_that_dies_costs_only_the_file_that_killed_it() -> None:
     assert None not in results.values()
 
 
+ENDLESS = """\
+import os, pathlib, signal
+from gradlint import parallel
+
+def wait(part, given):
+    os.write(1, b"begun")
+    signal.pause()
+
+if __name__ == "__main__":
+    parts = [(pathlib.Path("a"),), (pathlib.Path("b"),)]
+    list(parallel.spread(parallel.Work(wait, str), parts, 2))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_a_killed_run_leaves_no_process_behind(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "run.py").write_text(ENDLESS)
+    with subprocess.Popen([sys.executable, "run.py"], cwd=tmp_path, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stdout.read(10) == b"begun" * 2
+        run.kill()
+        run.communicate(timeout=60)  # the pipe ends when the last process that holds it does
+
+
 def test_batches_keep_folders_together_and_do_not_depend_on_the_order() -> None:
     paths = [pathlib.Path(folder) / f"{number}.py" for folder in "ab" for number in range(3)]
     sizes = dict.fromkeys(paths, parallel.SIZE // 2)

@@ -40,9 +40,37 @@ def test_a_finding_exits_with_1_and_the_other_files_are_checked(folder: pathlib.
 
 def test_a_file_that_cannot_be_read_is_a_finding(folder: pathlib.Path, run: Run) -> None:
     (folder / "gone.py").symlink_to(folder / "nowhere")
-    ran = run("check", "--output-format", "concise")
+    ran = run("check", "gone.py", "--output-format", "concise")
     assert ran.code == 1
     assert "gone.py:1:1: error[GL001] the file cannot be read: No such file or directory" in ran.out
+
+
+def test_a_link_that_leads_nowhere_is_no_file_of_a_folder(folder: pathlib.Path, run: Run) -> None:
+    (folder / "train.py").write_text("x = 1\n")
+    (folder / ".#train.py").symlink_to("me@host.123:99")  # how Emacs marks a file with unsaved changes
+    ran = run("check", ".")
+    assert (ran.code, ran.out) == (0, "Nothing found in 1 file.\n")
+
+
+@pytest.mark.parametrize("codec", ["rot13", "hex", "zlib", "punycode", "undefined"])
+def test_a_file_in_no_encoding_of_text_is_a_finding_and_the_others_are_checked(
+    folder: pathlib.Path, run: Run, codec: str
+) -> None:
+    (folder / "a.py").write_text(f"# -*- coding: {codec} -*-\nimport torch\n")
+    (folder / "b.py").write_text(BROKEN)
+    ran = run("check", ".", "--output-format", "concise")
+    assert ran.code == 1
+    assert [line.split(" ")[0:2] for line in ran.out.splitlines()[:2]] == [
+        ["a.py:1:1:", "error[GL001]"],
+        ["b.py:1:7:", "error[GL001]"],
+    ]
+
+
+def test_gradlint_alone_prints_its_help(run: Run) -> None:
+    alone, asked = run(), run("--help")
+    assert (alone.code, alone.err) == (0, "")
+    assert alone.out == asked.out
+    assert "check" in alone.out
 
 
 @pytest.mark.parametrize(

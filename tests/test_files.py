@@ -2,12 +2,14 @@
 
 import pathlib
 import subprocess
+import time
 
 import pytest
 
 from gradlint.config import Settings
 from gradlint.finding import Span
 from gradlint.source.files import discover
+from gradlint.source.ignore import Patterns
 from gradlint.source.parse import Source, SyntaxFault, decode, parse, split_lines
 from gradlint.source.screen import can_matter, gist, module_name, screen
 
@@ -75,6 +77,53 @@ def test_gitignore_can_be_switched_off(tmp_path: pathlib.Path) -> None:
     (tmp_path / ".gitignore").write_text("*.py\n")
     assert found(tmp_path) == []
     assert found(tmp_path, respect_gitignore=False) == ["a.py"]
+
+
+PATHS = (
+    "a", "ab", "b.py", "d/a", "d/b.py", "d/e/a", "d/e/ab", "d/e/f/b.py", "e/[x]", "e/-", "e/a b", "e/x ", "e/!c",
+    "e/#c",
+)  # fmt: skip
+PATTERNS = (
+    "a", "a*", "*b", "?", "d/", "d/*", "/a", "/d/**", "d/**/b.py", "**/e", "**/e/a", "d/**/**/a", "d/e/", "*.py/",
+    "**", "/**", "***", "d**a", "d/*/a", "*/**//**", "[ab]", "[!a]", "[^a]*", "[a-c]*", "[c-a]", "[]-]", "[[x]x]",
+    "[[:alpha:]]", "[[:nothing:]]a", "[a", "e/[[]x[]]", "\\a", "e/\\!c", "e/\\#c", "a\\", "x\\ ", "x ", "a b  ",
+    "#c", "!c", "\\!c", "/", "//", "d//e", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("taken_back", ["", "!a", "!d/e/", "!b.py"])
+def test_each_pattern_means_what_it_means_to_git(tmp_path: pathlib.Path, taken_back: str) -> None:
+    tree(tmp_path, *PATHS)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    for pattern in PATTERNS:
+        (tmp_path / ".git/info/exclude").write_text(f"{pattern}\n{taken_back}\n")
+        command = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
+        listed = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        patterns = Patterns.heard([pattern, taken_back])
+        assert {path for path in PATHS if not patterns.leaves_out(path)} == set(listed.split("\0")) - {""}, pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 60 + "b", "a" * 250),
+        ("**/a/" * 40 + "b", "a/" * 500 + "c"),
+        ("**/*a*a*a*/" * 20 + "b", ("a" * 50 + "/") * 60 + "c"),
+        ("*?" * 100 + "b", "a" * 250),
+        ("*[a-c]" * 100 + "d", "abc" * 80),
+    ],
+)
+def test_a_pattern_of_many_stars_takes_no_time(pattern: str, path: str) -> None:
+    began = time.process_time()
+    assert not Patterns.of([pattern]).leaves_out(path)
+    assert time.process_time() - began < 5  # seconds, of which some hundredths are taken
+
+
+def test_a_folder_taken_back_by_its_own_gitignore_is_taken_back_with_all_in_it(tmp_path: pathlib.Path) -> None:
+    tree(tmp_path, ".git/HEAD", "gen_a/x.py", "src/gen_a/y.py")
+    (tmp_path / ".gitignore").write_text("gen_*\n")
+    (tmp_path / "src" / ".gitignore").write_text("!gen_a/\n")
+    assert found(tmp_path) == ["src/gen_a/y.py"]
 
 
 def test_a_circle_of_links_ends(tmp_path: pathlib.Path) -> None:
@@ -159,6 +208,8 @@ def test_bytes_are_read_as_python_reads_them(content: bytes, text: str) -> None:
     [
         (b"x = 1\ny = '\xff'\n", 2, "not valid utf-8: invalid start byte"),
         (b"# coding: klingon\n", 1, "unknown encoding"),
+        (b"# coding: rot13\n", 1, "rot13 is not a text encoding"),
+        (b"# coding: undefined\n", 1, "not valid undefined"),
         (b"x = 1\ndef f(:\n", 2, "invalid syntax"),
         (b"x = '\x00'\n", 1, "null bytes"),
         (b"x = (\n", 1, "never closed"),

@@ -194,7 +194,7 @@ def _encoded(path: str, text: str, original: bytes) -> bytes:
     """The file with this program, encoded (with byte order mark) as the original; nothing where that cannot be."""
     try:
         return document.encode(path, text, original)
-    except UnicodeEncodeError:
+    except UnicodeError:
         return b""
 
 

@@ -81,5 +81,5 @@ def encoded(text: str) -> bytes:
     content = text.encode("utf-8", "replace")
     try:
         return text.encode(encoding_of(content), "replace")
-    except SyntaxError:
+    except (SyntaxError, UnicodeError):
         return content

@@ -75,7 +75,7 @@ def decode(path: str, content: bytes) -> str | SyntaxFault:
 
 
 def encode(path: str, text: str, original: bytes) -> bytes:
-    """The file with `text` as its program at `path`, encoded as it was; UnicodeEncodeError where that cannot be."""
+    """The file with `text` as its program at `path`, encoded as it was; UnicodeError where that cannot be."""
     if path.endswith(NOTEBOOK):
         from gradlint.source import notebook
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.guess import did_you_mean
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from gradlint.source.ignore import Patterns
 
 SettingsFor = Callable[[pathlib.Path], Settings]
 
@@ -89,7 +85,7 @@ def _is_forced_out(walk: _Walk, path: pathlib.Path) -> bool:
 def _walk_folder(walk: _Walk, start: pathlib.Path) -> None:
     """Take what is under `start`. Patterns that match `start` itself do not count: it was asked for."""
     top = pathlib.Path(os.path.abspath(start))
-    specs = [spec for spec in _specs_above(top) if _verdict([spec], top, is_folder=True) is not True]
+    specs = [spec for spec in _specs_above(top) if not spec.patterns.leaves_out(_way(spec.folder, top))]
     pending = [(start, _folder(walk, top, top, specs))]
     while pending:
         shown, here = pending.pop()
@@ -111,7 +107,7 @@ class _Folder:
     path: pathlib.Path
     settings: Settings
     specs: list[_Spec]  # the ignore files that hold in it
-    ignored: list[tuple[str, GitIgnoreSpec]]  # their patterns, innermost first, each with the way here from its folder
+    ignored: list[tuple[str, Patterns]]  # their patterns, innermost first, each with the way here from its folder
     excluded: str | None  # the way here from where the settings' patterns begin; None where they do not reach
 
     def includes(self, name: str) -> bool:
@@ -120,9 +116,9 @@ class _Folder:
 
     def leaves_out(self, name: str) -> bool:
         """Whether git or the settings leave out what has this name; that of a folder ends in a slash."""
-        if self.settings.respect_gitignore and _verdict_on(name, self.ignored):
+        if self.settings.respect_gitignore and _verdict(name, self.ignored):
             return True
-        return self.excluded is not None and self.settings.exclusion.match_file(self.excluded + name)
+        return self.excluded is not None and bool(self.settings.exclusion.verdict(self.excluded + name))
 
 
 def _folder(walk: _Walk, path: pathlib.Path, top: pathlib.Path, above: list[_Spec]) -> _Folder:
@@ -150,14 +146,14 @@ def _entries(walk: _Walk, folder: pathlib.Path) -> list[os.DirEntry[str]]:
 def _take(walk: _Walk, shown: pathlib.Path, here: _Folder, entry: os.DirEntry[str]) -> None:
     if here.leaves_out(entry.name):
         walk.left_out += 1
-    elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path) or not os.path.exists(entry.path):
-        walk.add(shown)  # a link that leads nowhere is reported, a pipe is passed by
+    elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path):
+        walk.add(shown)  # a pipe is passed by, and so is a link that leads nowhere: Emacs' locks are such links
 
 
 def _is_excluded(settings: Settings, base: pathlib.Path, path: pathlib.Path, *, is_folder: bool) -> bool:
     if not path.is_relative_to(base) or path == base:
         return False
-    return settings.exclusion.match_file(_relative(path, base, is_folder=is_folder))
+    return settings.exclusion.leaves_out(_relative(path, base, is_folder=is_folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,28 +161,16 @@ class _Spec:
     """One ignore file: its folder and its patterns."""
 
     folder: pathlib.Path
-    patterns: GitIgnoreSpec
+    patterns: Patterns
 
 
 def _spec_of(folder: pathlib.Path) -> list[_Spec]:
     file = folder / ".gitignore"
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+        lines = file.read_text(encoding="utf-8-sig", errors="replace").split("\n") if file.is_file() else []
     except OSError:  # git goes on without it, too
         return []
-    return [_Spec(folder, _patterns(lines))] if lines else []
-
-
-def _patterns(lines: Sequence[str]) -> GitIgnoreSpec:
-    """The lines that git would hear: it passes over what is no pattern."""
-    from pathspec import GitIgnoreSpec
-
-    heard = []
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            GitIgnoreSpec.from_lines([line])
-            heard.append(line)
-    return GitIgnoreSpec.from_lines(heard)
+    return [_Spec(folder, Patterns.heard(lines))] if lines else []
 
 
 def _specs_above(folder: pathlib.Path) -> list[_Spec]:
@@ -199,19 +183,9 @@ def _specs_above(folder: pathlib.Path) -> list[_Spec]:
     return []
 
 
-def _verdict(specs: Sequence[_Spec], path: pathlib.Path, *, is_folder: bool) -> bool | None:
-    """What the ignore files say of `path`."""
-    tail = path.name + ("/" if is_folder else "")
-    return _verdict_on(tail, [(_way(spec.folder, path.parent), spec.patterns) for spec in reversed(specs)])
-
-
-def _verdict_on(name: str, patterns: Iterable[tuple[str, GitIgnoreSpec]]) -> bool | None:
-    """What they say of a name, each behind its way; the deepest that says anything decides, as in git."""
-    for way, each in patterns:
-        include = each.check_file(way + name).include
-        if include is not None:
-            return include
-    return None
+def _verdict(name: str, patterns: Iterable[tuple[str, Patterns]]) -> bool | None:
+    """What ignore files say of a name, each behind its way; the deepest that says anything decides, as in git."""
+    return next((found for way, each in patterns if (found := each.verdict(way + name)) is not None), None)
 
 
 def _relative(path: pathlib.Path, base: pathlib.Path, *, is_folder: bool) -> str:

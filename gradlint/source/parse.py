@@ -70,11 +70,20 @@ def decode(path: str, content: bytes) -> str | SyntaxFault:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return SyntaxFault(Span(path, line, 1, line, 1), f"not valid {error.encoding}: {error.reason}")
+    except UnicodeError as error:  # some codecs say no more: idna, punycode, undefined
+        return SyntaxFault(Span(path, 1, 1, 1, 1), f"not valid {encoding_of(content)}: {error}")
 
 
 def encoding_of(content: bytes) -> str:
-    """The encoding that a file declares; raises SyntaxError for one that does not exist."""
-    return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+    """The encoding that a file declares; raises SyntaxError for one that does not exist, or is none of text (rot13)."""
+    name = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+    try:
+        b" ".decode(name)
+    except LookupError:
+        raise SyntaxError(f"{name} is not a text encoding") from None
+    except UnicodeError:  # of a text encoding: this is no text in it
+        pass
+    return name
 
 
 def parse(path: str, text: str) -> Source | SyntaxFault:
