@@ -12,10 +12,10 @@ from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Severity
 from gradlint.guess import did_you_mean
+from gradlint.ignore import Patterns
 from gradlint.report import formats
 from gradlint.report._place import shown_path
 from gradlint.rule import rules
-from gradlint.source.ignore import Patterns
 
 EVERY = "ALL"
 Threshold = Severity | Literal["never"]

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # modules that are layers of their own.
 LAYERS = (
     "dataclass", "errors", "garbage", "guess", "memo", "names", "output", "room", "finding", "tape", "rule", "rules/",
-    "fingerprint", "report/", "config", "source/", "library/effects", "ir/", "interpret/", "program/",
+    "fingerprint", "report/", "ignore", "config", "source/", "library/effects", "ir/", "interpret/", "program/",
     "interpret/session", "library/", "cache", "parallel", "analyzer", "analysis", "suppress", "annotate", "baseline",
     "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip

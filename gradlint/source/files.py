@@ -11,7 +11,7 @@ from dataclasses import field
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.guess import did_you_mean
-from gradlint.source.ignore import Patterns
+from gradlint.ignore import Patterns
 
 SettingsFor = Callable[[pathlib.Path], Settings]
 
