@@ -486,6 +486,8 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
         for loop in inside[len(outside) :] if outside else ():
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
             outside[-1].fed_by.add(loop.number)
+        if outside:
+            outside[-1].skipped = sum(loop.skipped for loop in inside[len(outside) :])
         given.items.append(value)
         try:
             if visit(value):

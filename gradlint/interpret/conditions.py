@@ -256,6 +256,8 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str, pla
             ahead.ask(m, left, [right.value])
         try:
             now = _COUNTS[op](left.value, right.value)
+            if counters.is_reached(m, left, right) or counters.is_reached(m, right, left):
+                now = _COUNTS[op](right.value, right.value)
         except TypeError:
             return m.unknown(text, data=True, type="bool")
         if op in _REACHING and (_is_short_of(m, op, left, right, now) or _is_short_of(m, op, right, left, now)):

@@ -141,6 +141,18 @@ def computed(op: str, left: Const, right: Const, made: Const) -> Const:
     return Const(made.value, made.at, made.value + _less(left)) if is_near else made
 
 
+def is_reached(m: Machine, counter: Const, number: Const) -> bool:
+    """Whether a counter that each round adds to is at `number` here, with the rounds that the loop does not show.
+
+    `count += 1` of `for x in draw(10)`, of which six rounds are run, is 10 in the last of them.
+    """
+    known = growing(m).get(id(counter))
+    if known is None or known.of.source is not None or type(number.value) is not int:
+        return False
+    skipped = m.loops[-1].skipped if m.loops else 0
+    return skipped > 0 and counter.value + skipped * known.step == number.value
+
+
 def grows(m: Machine, owner: Abstract, size: Const) -> Const:
     """The length of something, which is known to grow where it was shorter when it was last asked for, in a loop."""
     sizes: dict[int, tuple[Abstract, int]] = m.state.setdefault("sizes", {})

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions
-from gradlint.interpret.values import Abstract, Call, Const, Symbol, Unknown, range_length
+from gradlint.interpret.shapes import first_size
+from gradlint.interpret.values import Abstract, Call, Const, Symbol, Tensor, Unknown, range_length
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -22,6 +23,14 @@ def estimated(m: Machine, value: Abstract | None) -> int | None:
     if isinstance(value, Const):
         return (value.written or value.value) if type(value.value) is int else None
     return _of(m, value.symbol, _DEEPEST) if isinstance(value, Unknown) else None
+
+
+def length(m: Machine, tensor: Tensor) -> int | None:
+    """The first size of a tensor, by the defaults of the options that it is computed from."""
+    size = first_size(tensor.node)
+    if isinstance(size, Symbol):
+        return _of(m, size, _DEEPEST)
+    return size if isinstance(size, int) else None
 
 
 def _of(m: Machine, symbol: Symbol, depth: int) -> int | None:
@@ -56,9 +65,12 @@ def _operation(symbol: Symbol) -> tuple[str, int | Symbol, bool] | None:
 
 
 def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
-    """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they come to."""
+    """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they come to.
+
+    A list that is made of it, `[draw() for _ in range(n)]`, has as many items as leave the same remainder.
+    """
     if not m.session.takes_batches(m):
-        return range(m.loops[-1].rounds if m.loops else 2)
+        return range(_listed(m, start, stop, step))
     lengths = m.state.get("lengths", {})
     written = lengths.get(stop.symbol)
     number = estimated(m, stop) if written is None else written
@@ -70,6 +82,13 @@ def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
         many = m.session.like(length) if _is_product(stop.symbol) else m.session.shown(length, m.loops[-1])
     _take(m, stop, Const(start + many * step, None, written))
     return range(many)
+
+
+def _listed(m: Machine, start: int, stop: Unknown, step: int) -> int:
+    """How many rounds are run of what trains nothing."""
+    rounds = m.loops[-1].rounds if m.loops else 2
+    number = estimated(m, stop) if m.loops and not m.loops[-1].over else None
+    return rounds if number is None else m.session.items(range_length(start, number, step))
 
 
 def _is_product(symbol: Symbol) -> bool:

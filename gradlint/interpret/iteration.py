@@ -190,7 +190,8 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
             shown = _shown(m, known, m.session.numbers(known, most))
         else:
             _is_in_full(m)
-        for number in shown:
+        for turn, number in enumerate(shown):
+            _skip(m, known.index(number) - turn)
             if visit(_turn(m, Const(number))):
                 return
         return
@@ -222,6 +223,12 @@ def _shown(m: Machine, numbers: range, shown: list[int]) -> list[int]:
     asked = [number for number in m.session.ahead(loop) if number in numbers]
     loop.numbers, loop.shown = numbers, tuple(sorted({*shown, *asked}, key=numbers.index))
     return list(loop.shown)
+
+
+def _skip(m: Machine, rounds: int) -> None:
+    """Notes how many rounds of the innermost loop are left out before this one."""
+    if m.loops:
+        m.loops[-1].skipped = rounds
 
 
 def _turn(m: Machine, number: Const) -> Const:

@@ -164,6 +164,7 @@ class Loop:
     node: ir.Node | None = None
     numbers: range = range(0)  # that it can run through, where it does not show all of them
     shown: tuple[int, ...] = ()  # of these
+    skipped: int = 0  # rounds before this one that are not shown
     end: tape.Iteration | None = None  # of the last round
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds

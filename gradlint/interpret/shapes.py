@@ -22,10 +22,16 @@ _DEEPEST = 16  # operations that are followed
 Shape = tuple[object, ...]
 
 
+def first_size(value: Value) -> object:
+    """The first size of a tensor, where it is written down: a number, or the symbol of an unknown one."""
+    shape = _shape(value, _DEEPEST)
+    return shape[0] if shape else None
+
+
 def known_length(tensor: Tensor) -> int | None:
-    """The first size of a tensor, where it is written down."""
-    shape = _shape(tensor.node, _DEEPEST)
-    return shape[0] if shape and isinstance(shape[0], int) else None
+    """The first size of a tensor, where it is a number that is written down."""
+    size = first_size(tensor.node)
+    return size if isinstance(size, int) else None
 
 
 def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import shapes
+from gradlint.interpret import estimates
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.iteration import is_counted, iterates, rounds
 from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, parent, typed
@@ -113,7 +113,7 @@ def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int |
     """The length of a dataset, or of what a sampler draws from it, where that is written down."""
     match dataset:
         case Tensor():
-            return shapes.known_length(dataset)
+            return estimates.length(m, dataset)
         case Sequence() if not dataset.open:
             return len(dataset.items) + dataset.left_out
         case Object(cls="torch.utils.data.TensorDataset"):

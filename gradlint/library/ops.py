@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, shapes, tensors
+from gradlint.interpret import conditions, estimates, shapes, tensors
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
 from gradlint.interpret.values import (
@@ -249,7 +249,7 @@ def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> in
     sizes, size = call.get(place, name), call.constant(place, name)
     if isinstance(sizes, Sequence) and not sizes.open:
         return len(sizes.items)
-    length = shapes.known_length(args[0]) if args and isinstance(args[0], Tensor) else None
+    length = estimates.length(m, args[0]) if args and isinstance(args[0], Tensor) else None
     if type(size) is not int or size < 1 or length is None or call.get(1 if is_method else 2, "dim") is not None:
         return None
     count = -(-length // size)
@@ -780,7 +780,7 @@ def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 @method("torch.Tensor", "__len__")
 def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     symbol = m.symbol(tensor).derive("len", f"len({tensor.node.title})")
-    m.state.setdefault("lengths", {})[symbol] = shapes.known_length(tensor)
+    m.state.setdefault("lengths", {})[symbol] = estimates.length(m, tensor)
     return Unknown(symbol, data=True, type="number")
 
 

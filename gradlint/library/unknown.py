@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.calls import call_unknown
+from gradlint.interpret.estimates import estimated
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
@@ -351,7 +352,7 @@ def split(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`setting.split(",")`: a text is what has commas, and its parts are texts; `batch.split(8)`: a tensor's are
     counted."""
     at = call.args[0] if call.args else None
-    if call.called == "split" and isinstance(at, Const) and type(at.value) is int and unknown.type in ("", "tensor"):
+    if call.called == "split" and estimated(m, at) is not None and unknown.type in ("", "tensor"):
         tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
         return m.call(m.attribute(tensor, "split", call), call)
     handler = find_method("str", call.called)

@@ -49,6 +49,7 @@ for i, x in enumerate(batches):
 - A division anywhere on the way: in the criterion, in a helper, by `scaler.scale(loss / n)`, of the gradients
   before the step.
 - Losses that are sums: their gradients are meant to add up.
+- A sum over a part that is divided by a count of the whole batch, which all parts share: they add up to one mean.
 - Several different losses for one step; the losses of tasks that are learned within the loop.
 
 ## Limits
@@ -92,7 +93,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for account, update, sinks, count, is_shown in (*_counted(paths), *_inner(paths)):
         sink = sinks[0]
-        if sink.at in told or not is_whole_mean(sink.value) or _is_divided(account.tape, sinks, update.step):
+        if sink.at in told or not is_whole_mean(sinks) or _is_divided(account.tape, sinks, update.step):
             continue
         told.add(sink.at)
         yield _report(account, update, sink, count, {} if is_shown else {NOT_SHOWN: "yes"})

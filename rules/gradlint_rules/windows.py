@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -276,14 +276,18 @@ _SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
 _LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
 
-def is_whole_mean(loss: Value) -> bool:
-    """Whether a loss is a mean over its batch, or a sum with such a term, and divided by nothing since."""
+def is_whole_mean(sinks: Sequence[Backward]) -> bool:
+    """Whether losses of a window are means over their batches, or sums with such terms, and divided by nothing since.
+
+    A sum that is divided by a count that all of them share, of the whole batch, is a part of one mean.
+    """
+    loss, shared = sinks[0].value, _shared(sinks)
     seen, pending = {id(loss)}, [loss]
     for value in pending:
-        if _is_scaled(value) or is_unreduced(value):
+        if _is_scaled(value, shared) or is_unreduced(value):
             continue
         if _is_mean(value):
-            if any(_is_scaled(source) and _is_of(source, value) for source in value.inputs):
+            if any(_is_scaled(source, shared) and _is_of(source, value) for source in value.inputs):
                 continue  # `(losses / 4).mean()`, `amp.scale_loss(loss / 4, optimizer)`
             return True
         for source in value.inputs if _keeps_scale(value) else ():
@@ -291,6 +295,19 @@ def is_whole_mean(loss: Value) -> bool:
                 seen.add(id(source))
                 pending.append(source)
     return False
+
+
+def _shared(sinks: Sequence[Backward]) -> frozenset[int]:
+    """What all of these losses are computed from, by id; nothing where no data or part of a batch is of one alone."""
+    first, *others = ({id(value) for value in sink.ancestors} for sink in sinks)
+    shared = first.intersection(*others)
+    differs = any(value.kind is Kind.DATA and id(value) not in shared for value in sinks[0].ancestors)
+    return frozenset(shared) if differs or any(map(_is_part, sinks[0].ancestors)) else frozenset()
+
+
+def _is_part(value: Value) -> bool:
+    """Whether it holds some of the elements of another tensor: an output of `split`, `x[start : start + 8]`."""
+    return "multi-output" in value.flags or bare(value.op) == "getitem"
 
 
 def _is_of(divided: Value, made: Value) -> bool:
@@ -303,14 +320,36 @@ def is_unreduced(value: Value) -> bool:
     return bool(value.flags & {"sum-reduction", "none-reduction"}) or value.argument("reduction") in ("sum", "none")
 
 
-def _is_scaled(value: Value) -> bool:
-    """Whether this divides by a number, or multiplies by one below 1, known or not."""
+def _is_scaled(value: Value, shared: Collection[int]) -> bool:
+    """Whether this divides by a number but one, or by what all losses share, or multiplies by one below 1."""
     is_by_tensor = len([source for source in value.inputs if source.in_torch and not _can_be_number(source)]) > 1
     if "division" in value.flags or bare(value.op) in ("div", "true_divide", "divide", "truediv"):
-        return value.factor is not None or not is_by_tensor
+        divisor = value.argument(1, "other")
+        if 1 in (value.factor, divisor):
+            return False
+        is_of_all = isinstance(divisor, Value) and _is_of_all(divisor, shared)
+        return value.factor is not None or not is_by_tensor or is_of_all
     if bare(value.op) in ("mul", "multiply") and not is_by_tensor:
         return not (isinstance(value.factor, int | float) and abs(value.factor) >= 1)
     return False
+
+
+def _is_of_all(divisor: Value, shared: Collection[int]) -> bool:
+    """Whether a divisor without gradient is computed from what all losses share, and from constants."""
+    if divisor.requires_grad:
+        return False
+    seen, pending = {id(divisor)}, [divisor]
+    for value in pending:
+        if _is_part(value):
+            return False
+        if id(value) in shared or value.kind is Kind.CONSTANT:
+            continue
+        if not value.inputs:
+            return False
+        new = [source for source in value.inputs if id(source) not in seen]
+        seen.update(map(id, new))
+        pending += new
+    return True
 
 
 def _can_be_number(value: Value) -> bool:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, counters, kept, shapes, tensors
+from gradlint.interpret import conditions, counters, estimates, kept, tensors
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     Abstract,
@@ -198,7 +198,7 @@ def length(m: Machine, call: Call) -> Abstract:
         return Const(m.session.batches)
     key: object = ("len", len(value.items)) if isinstance(value, Sequence) else "len"
     derived = symbol.derive(key, f"len({symbol.text})")
-    m.state.setdefault("lengths", {})[derived] = shapes.known_length(value) if isinstance(value, Tensor) else None
+    m.state.setdefault("lengths", {})[derived] = estimates.length(m, value) if isinstance(value, Tensor) else None
     if isinstance(value, Sequence) and value.items:
         m.oracle.facts.learn(Test(derived, ">", 0), True)
     return Unknown(derived, data=True, type="number")
