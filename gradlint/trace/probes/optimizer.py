@@ -176,14 +176,14 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         session.stepping = True
         try:
             with session.paused() as pause:
-                if closure is not None and args:
+                if callable(closure) and args:
                     args = (_recorded(session, pause.lifted(closure)), *args[1:])
-                elif closure is not None:
+                elif callable(closure):
                     kwargs["closure"] = _recorded(session, pause.lifted(closure))
                 out = original(self, *args, **kwargs)
         finally:
             session.stepping = False
-        session.guarded(_after, session, self, closure is not None)
+        session.guarded(_after, session, self, callable(closure))
         session.guarded(_tell_cleared, session)
         if session.limit is not None and session.step >= session.limit and session.scaler is None:
             raise Stop(0)
