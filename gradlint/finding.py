@@ -55,6 +55,12 @@ class Span:
         """The last line of which the stretch holds anything."""
         return max(self.line, self.end_line - (self.end_column == 1))
 
+    def encloses(self, other: Span) -> bool:
+        """Whether another stretch lies within this one."""
+        is_same_file = (self.path, self.cell) == (other.path, other.cell)
+        begins = (self.line, self.column) <= (other.line, other.column)
+        return is_same_file and begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+
 
 @dataclass(frozen=True, slots=True)
 class Related:

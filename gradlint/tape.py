@@ -460,6 +460,7 @@ class Fact(Event):
     module: Module | None = None
     related: tuple[tuple[Span, str], ...] = ()
     detail: str = ""
+    scope: Span | None = None  # of a branch: the statement that it decides; None where it decides what follows, too
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

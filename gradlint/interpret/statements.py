@@ -513,6 +513,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
                     what="branch",
                     detail="true" if known else "false",
                     text=frame.text(node.test),
+                    scope=None if _escapes(node.then) or _escapes(node.otherwise) else frame.span(node),
                 )
             )
         if conditions.is_answer(m, value):

@@ -82,17 +82,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _is_run(event: Fact) -> bool:
     """Whether the method is called on what this very statement makes, `model(x).mean()`: nobody wants the result."""
     made = event.value.inputs[0] if event.value and event.value.inputs else None
-    while made is not None and made.op.startswith("torch.Tensor.") and made.inputs and _lies_in(made.at, event.at):
+    while made is not None and made.op.startswith("torch.Tensor.") and made.inputs and event.at.encloses(made.at):
         made = made.inputs[0]
     if made is None or made.op == "torch.Tensor.grad":  # where it is first read is not where it was made
         return False
-    return any(_lies_in(at, event.at) for at in (made.at, *made.stack))
-
-
-def _lies_in(part: Span, whole: Span) -> bool:
-    begins = (part.line, part.column) >= (whole.line, whole.column)
-    is_same_file = (part.path, part.cell) == (whole.path, whole.cell)
-    return is_same_file and begins and (part.end_line, part.end_column) <= (whole.end_line, whole.end_column)
+    return any(event.at.encloses(at) for at in (made.at, *made.stack))
 
 
 def _called_on(event: Fact) -> dict[str, str]:

@@ -43,6 +43,9 @@ for x in torch.randn(5, 8, 4):
     generator_optimizer.step()
 ```
 
+So it is where both are cleared at the top of the round, and the critic's own loss comes second. What another loss left is
+a `warning`: several losses can be meant to add up.
+
 Clearing once per epoch is not enough:
 
 ```python
@@ -91,7 +94,9 @@ for x in torch.randn(5, 8, 4):
 - Clearing in any other way: `model.zero_grad()`, `p.grad = None`, `p.grad.zero_()`, an optimizer over the same
   parameters,
   a closure, a helper, a framework.
-- Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes wrong).
+- Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes wrong). Of losses that
+  other optimizers step on in between, too, where the last of them serves another optimizer as well: a trunk that learns
+  from all heads.
 - An optimizer that is handed to code that is not in view.
 - Updates by hand of what an optimizer holds, too, or with unknown code around them.
 
@@ -209,13 +214,14 @@ def _report_by_hand(update: Update, sink: Backward) -> Report:
 
 def _report_left(account: Account, own: Backward, other: Backward, used: Sequence[Event]) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
-    left = f"{backward(other)} left for `{name}` in the round before"
+    when = "in the round before" if set(other.iteration) - set(own.iteration) else "in this round"
+    left = f"{backward(other)} left for `{name}` {when}"
     message = f"{backward(own)} adds to what {left}: the clearing comes too early"
-    help_ = f"Call `{name}.zero_grad()` before this backward, not behind the step."
+    help_ = f"Call `{name}.zero_grad()` right before this backward."
     said = ("cleared here, before that", "the step that uses both")
     related = [Related(each.at, text) for each, text in zip(used, said, strict=True)]
     related.insert(0, Related(other.at, f"leaves gradients in what `{name}` holds"))
-    return Report(own.at, message, help_, places(own.at, *related), hints={"left": "yes"})
+    return Report(own.at, message, help_, places(own.at, *related), Severity.WARNING, hints={"left": "yes"})
 
 
 def _first_own(account: Account, update: Update, sink: Backward) -> Backward | None:

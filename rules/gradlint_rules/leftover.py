@@ -11,20 +11,23 @@ Left = tuple[Backward, Backward, Event, Event]
 
 
 def left_overs(account: Account) -> Iterator[Left]:
-    """A loss, the loss of the round before on whose gradients it lies, their clearing before that, and the step.
+    """A loss, another one on whose gradients it lies, the clearing before both, and the step.
 
-    A generator's loss leaves gradients in the critic: a clearing right behind the critic's own step comes too early.
+    A generator's loss leaves gradients in the critic: a clearing right behind the critic's own step, or before both
+    losses, comes too early.
     """
     if not account.optimizer.complete or account.optimizer.escapes:
         return
     for update in account.updates:
-        own = [sink for sink in update.fresh if not _is_earlier(sink, update.step)]
-        known = {key(sink) for sink in own}
-        for other in update.fresh if own else ():
-            if _is_earlier(other, update.step) and key(other) not in known:
-                clearing = _clearing_before(account, other, own[0])
-                if clearing is not None:
-                    yield own[0], other, clearing, update.step
+        for other in update.fresh:
+            behind = _stepped_by_another(account, other)
+            later = [sink for sink in update.fresh if behind and sink.order > behind.order]
+            own = [sink for sink in later if not _is_earlier(sink, update.step)]
+            if behind is None or not own or not _is_of_another(account, other, own, behind, update.step):
+                continue
+            clearing = _clearing_before(account, other)
+            if clearing is not None:
+                yield own[0], other, clearing, update.step
 
 
 def _is_earlier(sink: Backward, step: OptimizerStep) -> bool:
@@ -33,15 +36,35 @@ def _is_earlier(sink: Backward, step: OptimizerStep) -> bool:
     return any(number < rounds.get(loop, number) for loop, number in sink.iteration)
 
 
-def _clearing_before(account: Account, other: Backward, own: Backward) -> Event | None:
-    """The clearing behind the last step before the other loss, by which another optimizer steps in the same round."""
-    steps = account.tape.of(OptimizerStep)
-    before = [each for each in steps if each.optimizer is account.optimizer and each.order < other.order]
-    behind = [each for each in steps if other.order < each.order < own.order]
-    if not before or not behind or any(each.optimizer is account.optimizer for each in behind):
+def _stepped_by_another(account: Account, other: Backward) -> OptimizerStep | None:
+    """The step right behind a loss, in the same round, if it is that of another optimizer, which the loss serves."""
+    behind = next((step for step in account.tape.of(OptimizerStep) if step.order > other.order), None)
+    if behind is None or behind.optimizer is account.optimizer or not set(other.iteration) <= set(behind.iteration):
         return None
-    is_one_round = all(set(other.iteration) <= set(step.iteration) for step in (before[-1], behind[0]))
-    if not is_one_round or not serves(behind[0].optimizer, other, is_alone=False):
-        return None
-    late = [event for event in account.clearings if before[-1].order < event.order < own.order]
-    return late[-1] if late and late[-1].order < other.order else None
+    return behind if serves(behind.optimizer, other, is_alone=False) else None
+
+
+def _is_of_another(
+    account: Account, other: Backward, own: list[Backward], behind: OptimizerStep, step: OptimizerStep
+) -> bool:
+    """Whether another loss ran backward: another statement did, or the same one in another optimizer's turn.
+
+    `for index, optimizer in enumerate(optimizers): … loss.backward(); optimizer.step()` with a loss for each.
+    """
+    if all(key(sink) != key(other) for sink in own):
+        return _is_earlier(other, step) or not any(_is_shared(account, sink) for sink in own)
+    losses = {(sink.value.at, sink.value.stack) for sink in own}
+    return (other.value.at, other.value.stack) not in losses and key(behind) == key(step)
+
+
+def _is_shared(account: Account, sink: Backward) -> bool:
+    """Whether a loss serves another optimizer as well: then what several losses add up to can be meant."""
+    others = (each for each in account.tape.optimizers() if each is not account.optimizer)
+    return any(serves(each, sink, is_alone=False) for each in others)
+
+
+def _clearing_before(account: Account, other: Backward) -> Event | None:
+    """The last clearing before a loss, if no step of the optimizer lies between."""
+    steps = (step.order for step in account.tape.of(OptimizerStep) if step.optimizer is account.optimizer)
+    since = max((order for order in steps if order < other.order), default=-1)
+    return next((event for event in reversed(account.clearings) if since < event.order < other.order), None)

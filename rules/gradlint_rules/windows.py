@@ -131,7 +131,7 @@ def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: i
         return None  # another optimizer used these
     in_rounds = {_round(one, loop) for one in sinks}
     stepped = {_round(update.step, loop) for update in steps}
-    if not in_rounds - stepped:
+    if not in_rounds - stepped or _alternates(account, loop, in_rounds, stepped):
         return None
     gate = _gate(
         account.tape, step, loop, sorted(r for r in in_rounds if r is not None), {r for r in stepped if r is not None}
@@ -141,6 +141,16 @@ def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: i
     windows = tuple(_window(update, sink, loop) for update in steps)
     windows = tuple(window for window in windows if window.fresh or window.lost)
     return Accumulation(account, loop, depth, gate, tuple(sinks), windows) if windows else None
+
+
+def _alternates(account: Account, loop: int, rounds: set[int | None], stepped: set[int | None]) -> bool:
+    """Whether every round without a step is the turn of another optimizer, which does not step in those with one."""
+    turns: dict[int, set[int | None]] = {}
+    for step in account.tape.of(OptimizerStep):
+        if (number := _round(step, loop)) is not None:
+            turns.setdefault(id(step.optimizer), set()).add(number)
+    others = (own for own in turns.values() if not own & stepped)
+    return rounds - stepped <= set[int | None]().union(*others)
 
 
 def _window(update: Update, sink: Backward, loop: int) -> Window:
@@ -168,8 +178,18 @@ def _gate(tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped
         for by_round in sides.values()
         if _decides({number: said for number, (_, said) in by_round.items()}, rounds, stepped)
     ]
+    found = [gate for gate in found if _decides_on(gate, step)]
     near = [gate for gate in found if gate.at.path == step.at.path and gate.at.line <= step.at.line]
     return max(near or found, key=lambda gate: (gate.at.line, gate.at.column), default=None)
+
+
+def _decides_on(gate: Fact, step: OptimizerStep) -> bool:
+    """Whether the step hangs on a branch: it stands inside its statement, or behind one that can leave."""
+    depth = len(gate.stack)
+    if step.stack[:depth] != gate.stack:
+        return False  # asked in a call that had returned before the step
+    place = (*step.stack, step.at)[depth]
+    return gate.scope is None or gate.scope.encloses(place)
 
 
 def _decides(said: dict[int, set[str]], rounds: list[int], stepped: set[int]) -> bool:
