@@ -86,10 +86,11 @@ class Storage:
 
 @dataclass(eq=False, slots=True)
 class Module:
-    """A module, known or not: a name to show, and what it is part of."""
+    """A module, known or not: a name to show, and what it is part of. `unseen`: it was made out of view."""
 
     name: str
     parent: Module | None = None
+    unseen: bool = False
 
     @property
     def path(self) -> str:
@@ -113,6 +114,13 @@ class Parameter:
     module: Module | None
     at: Span
     copy_of: Parameter | None = None  # what it was deep-copied from
+    stack: tuple[Span, ...] = ()  # the calls that led to where it is made
+    number: int = 0  # how many the same line, called in the same way, made before
+
+    @property
+    def identity(self) -> tuple[Span, tuple[Span, ...], int, str]:
+        """What tells it from others on every path: one function can make several networks."""
+        return self.at, self.stack, self.number, self.path
 
     @property
     def path(self) -> str:

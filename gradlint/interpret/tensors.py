@@ -97,7 +97,7 @@ def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool =
     if known is None:
         module = m.session.modules.get(symbol)
         if module is None:
-            module = tape.Module(symbol.text)
+            module = tape.Module(symbol.text, unseen=True)
         parameter = tape.Parameter("", module, frame.span(node))
         known = value(
             m, "parameters", Kind.PARAMETER, (), node, frame, requires_grad=True, assumed=True, parameter=parameter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,10 @@ def make_parameter(
     m: Machine, name: str, module: tape.Module | None, call: Call, *, requires_grad: bool = True
 ) -> Tensor:
     """A parameter: a leaf with an identity of its own."""
-    identity = tape.Parameter(name, module, call.frame.span(call.node))
+    identity = tape.Parameter(name, module, call.frame.span(call.node), stack=m.where)
+    made_there: Counter[object] = m.state.setdefault("made there", Counter())
+    identity.number = made_there[identity.at, identity.stack, name]
+    made_there[identity.at, identity.stack, name] += 1
     default: tape.Fact | None = m.state.get("default-dtype")
     dtype = DType(default.detail) if default is not None else DType.FLOAT
     made = tensors.value(m, "parameter", Kind.PARAMETER, (), call.node, call.frame, parameter=identity, dtype=dtype)

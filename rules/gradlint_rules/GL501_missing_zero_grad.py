@@ -43,8 +43,8 @@ for x in torch.randn(5, 8, 4):
     generator_optimizer.step()
 ```
 
-So it is where both are cleared at the top of the round, and the critic's own loss comes second. What another loss left is
-a `warning`: several losses can be meant to add up.
+So it is where both are cleared at the top of the round, and the critic's own loss comes second. What another loss left
+is a `warning`: several losses can be meant to add up.
 
 Clearing once per epoch is not enough:
 

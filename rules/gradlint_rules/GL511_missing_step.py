@@ -81,7 +81,7 @@ from gradlint.tape import (
 )
 from gradlint_rules.accounts import Account, accounts, idle, is_gradient, key
 from gradlint_rules.computed import foreign, losses, used
-from gradlint_rules.held import distinct, identities, share
+from gradlint_rules.held import distinct, identities, share, share_across
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, listed, places
@@ -115,7 +115,8 @@ def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
         optimizer = account.optimizer
         if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or _called(optimizer) in stepped:
             continue
-        if any(share(identities(step.optimizer.parameters), identities(optimizer.parameters)) for step in steps):
+        held = identities(optimizer.parameters)
+        if any(share_across(identities(step.optimizer.parameters), held) for step in steps):
             continue  # another optimizer was made in its place
         found = list(_idle(account))
         own = [each for each in found if each[0] not in used]  # the generator's loss comes to the critic, too
@@ -219,7 +220,7 @@ def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
             if _are_the_same(identities(reached), held) or _came_late(reached, tape):
                 continue
             used = distinct(value for path in paths for value in _in_use(path)) if used is None else used
-            if not share(identities(step.optimizer.parameters), used):
+            if not share_across(identities(step.optimizer.parameters), used):
                 yield step, sink
 
 

@@ -17,6 +17,7 @@ from gradlint.tape import (
     Optimizer,
     OptimizerMade,
     OptimizerStep,
+    Parameter,
     Tape,
     Value,
     ZeroGrad,
@@ -126,12 +127,12 @@ def by_hand(paths: Sequence[Tape]) -> Iterator[Account]:
     if any(optimizer.escapes or not optimizer.complete for optimizer in optimizers):
         return
     for tape in (path for path in paths if path.of(Backward)):
-        steps: dict[tuple[Span, str], dict[int, OptimizerStep]] = {}
+        steps: dict[Parameter, dict[int, OptimizerStep]] = {}
         for event in tape.of(InPlace):
             held = _descending(event)
             if held is None or held.parameter is None or any(made.holds(held.parameter) for made in optimizers):
                 continue
-            updates = steps.setdefault((held.parameter.at, held.parameter.path), {})
+            updates = steps.setdefault(held.parameter, {})
             own = next((step.optimizer for step in updates.values()), None)
             own = own or Optimizer(held.parameter.path, "", held.at, [held])
             step = OptimizerStep(at=event.at, stack=event.stack, iteration=event.iteration, optimizer=own)

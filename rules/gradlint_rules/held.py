@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gradlint.tape import Backward, Kind, Module, Optimizer, OptimizerStep, Parameter, Tape, Value
 
@@ -12,9 +12,9 @@ STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that w
 def overlap(one: Parameter, other: Parameter) -> bool:
     """Whether the two are one parameter, or one of them stands for all the parameters of a module around the other.
 
-    On two paths it is known by where it is made and what it is called; on one path, two models can have that in common.
+    They may be of two paths: there it is known by where it is made, and what it is called.
     """
-    return meet(one, other) or (one.at == other.at and one.path == other.path)
+    return meet(one, other) or one.identity == other.identity
 
 
 def meet(one: Parameter, other: Parameter) -> bool:
@@ -29,7 +29,10 @@ def _covers(whole: Parameter, part: Parameter) -> bool:
 
 
 def _is_within(module: Module, other: Module) -> bool:
-    return module.is_within(other) or f"{module.path}.".startswith(f"{other.path}.")
+    if module.is_within(other):
+        return True
+    is_known_by_name = module.unseen or other.unseen
+    return is_known_by_name and f"{module.path}.".startswith(f"{other.path}.")
 
 
 def reached(sink: Backward) -> list[Parameter]:
@@ -48,11 +51,22 @@ def identities(values: Iterable[Value]) -> list[Parameter]:
 
 
 def share(some: Iterable[Parameter], others: Iterable[Parameter]) -> bool:
-    """Whether the two have a parameter in common."""
+    """Whether the two, of one path, have a parameter in common."""
+    return _have_in_common(some, others, meet)
+
+
+def share_across(some: Iterable[Parameter], others: Iterable[Parameter]) -> bool:
+    """Whether the two, of any paths, have a parameter in common."""
+    return _have_in_common(some, others, overlap)
+
+
+def _have_in_common(
+    some: Iterable[Parameter], others: Iterable[Parameter], are_one: Callable[[Parameter, Parameter], bool]
+) -> bool:
     these, known = list(some), list(others)
     if {id(one) for one in these} & {id(other) for other in known}:
         return True
-    return any(overlap(one, other) for one in these for other in known)
+    return any(are_one(one, other) for one in these for other in known)
 
 
 def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape) -> bool:
