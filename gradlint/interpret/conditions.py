@@ -388,11 +388,14 @@ def window(m: Machine, unknown: Unknown) -> Const:
 
 
 def _default(m: Machine, unknown: Unknown) -> Const | None:
-    """The default of a command-line flag that is more than one, and few enough to be run to."""
-    _, default = m.state.get("options", {}).get(unknown.symbol) or (None, None)
-    if not isinstance(default, Const) or type(default.value) is not int:
+    """What the defaults of command-line flags come to, if that is more than one; a small number for a large one."""
+    from gradlint.interpret import estimates
+
+    number = estimates.by_default(m, unknown.symbol)
+    if number is None or number < 2:
         return None
-    return default if 1 < default.value <= counters.MOST_COUNTED else None
+    smaller = m.session.periods.smaller.get(number)
+    return Const(number) if smaller is None else Const(smaller, None, number)
 
 
 def is_length(m: Machine, unknown: Unknown) -> bool:

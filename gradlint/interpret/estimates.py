@@ -21,8 +21,19 @@ _DEEPEST = 8  # operations in an expression that is followed
 def estimated(m: Machine, value: Abstract | None) -> int | None:
     """What `value` comes to, by the defaults of the options that it is computed from."""
     if isinstance(value, Const):
-        return (value.written or value.value) if type(value.value) is int else None
+        return _written(value)
     return _of(m, value.symbol, _DEEPEST) if isinstance(value, Unknown) else None
+
+
+def _written(known: Const) -> int | None:
+    if type(known.value) is not int:
+        return None
+    return known.value if known.written is None else known.written
+
+
+def by_default(m: Machine, symbol: Symbol) -> int | None:
+    """What a number comes to by the defaults of options, where all that it is computed from has one."""
+    return _of(m, symbol, _DEEPEST, unknown=None)
 
 
 def length(m: Machine, tensor: Tensor) -> int | None:
@@ -33,23 +44,26 @@ def length(m: Machine, tensor: Tensor) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _of(m: Machine, symbol: Symbol, depth: int) -> int | None:
+def _of(m: Machine, symbol: Symbol, depth: int, unknown: int | None = conditions.SMALL) -> int | None:
+    """What a number comes to; an `unknown` factor of a product is taken for that."""
     known = m.concrete.get(symbol)
     if known is None:
         _, known = m.state.get("options", {}).get(symbol) or (None, None)
     if isinstance(known, Const):
-        return known.value if type(known.value) is int else None
+        return _written(known)
     length: int | None = m.state.get("lengths", {}).get(symbol)
     made = _operation(symbol)
     if length is not None or made is None or depth == 0:
         return length
     op, operand, base_is_left = made
-    one = _of(m, symbol.source, depth - 1) if symbol.source is not None else None
-    other = operand if isinstance(operand, int) else _of(m, operand, depth - 1)
+    one = _of(m, symbol.source, depth - 1, unknown) if symbol.source is not None else None
+    other = operand if isinstance(operand, int) else _of(m, operand, depth - 1, unknown)
     if op == "*":
-        return (conditions.SMALL if one is None else one) * (conditions.SMALL if other is None else other)
+        one, other = unknown if one is None else one, unknown if other is None else other
     if one is None or other is None:
         return None
+    if op == "*":
+        return one * other
     left, right = (one, other) if base_is_left else (other, one)
     if op == "//":
         return left // right if right else None

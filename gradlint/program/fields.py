@@ -30,7 +30,7 @@ def elsewhere(entry: str, methods: Iterable[Method]) -> Elsewhere:
     by_name: dict[str, list[_Deeds]] = {}
     for method in methods:
         by_name.setdefault(getattr(method, "name", ""), []).append(_deeds(method))
-    reached = _reached([entry], by_name, lambda deeds: deeds.attributes) | {"__init__"}
+    reached = _reached([entry], by_name, lambda deeds: deeds.own) | {"__init__"}
     making = _reached(["__init__"], by_name, lambda deeds: deeds.called)
     later = {
         name
@@ -62,9 +62,13 @@ def _reached(start: list[str], by_name: dict[str, list[_Deeds]], names: Callable
 
 @dataclass(frozen=True, slots=True)
 class _Deeds:
-    """The attributes that a method speaks of, and those of its object that it calls, writes or calls the `step` of."""
+    """The attributes that a method reads, and those of its object that it reads, calls, writes or calls the `step` of.
+
+    `self.model.train()` reads an attribute `train` that is not one of the object.
+    """
 
     attributes: frozenset[str]
+    own: frozenset[str]
     called: frozenset[str]
     written: frozenset[str]
     stepped: frozenset[str]
@@ -74,21 +78,38 @@ class _Deeds:
 def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
     own = parameters[0].arg if parameters else ""
-    attributes, called, written, stepped = set(), set(), set(), set()
+    attributes, read, called, written, stepped = set(), set(), set(), set(), set()
     for node in walk(method):
         if isinstance(node, ast.Attribute):
             attributes.add(node.attr)
+            if isinstance(node.ctx, ast.Load) and _is_own(node.value, own):
+                read.add(node.attr)
             if isinstance(node.ctx, ast.Store | ast.Del):
                 written.add(_of_own(node, own))
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             written.add(_of_own(node.value, own))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             called.add(_of_own(node.func, own))
+            if node.args and _is_own(node.args[0], own):  # Base.fit(self)
+                read.add(node.func.attr)
             if node.func.attr == "step":
                 stepped.add(_of_own(node.func.value, own))
             elif node.func.attr in _FILLING:
                 written.add(_of_own(node.func.value, own))
-    return _Deeds(frozenset(attributes), frozenset(called), frozenset(written - {""}), frozenset(stepped - {""}))
+    return _Deeds(
+        frozenset(attributes),
+        frozenset(read),
+        frozenset(called),
+        frozenset(written - {""}),
+        frozenset(stepped - {""}),
+    )
+
+
+def _is_own(owner: ast.expr, own: str) -> bool:
+    """Whether this is the method's object, or what has its methods: `self`, `super()`, `type(self)`."""
+    if isinstance(owner, ast.Call):
+        return isinstance(owner.func, ast.Name) and owner.func.id in ("super", "type")
+    return isinstance(owner, ast.Name) and owner.id == own
 
 
 def _of_own(target: ast.expr, own: str) -> str:
