@@ -427,6 +427,7 @@ class ModuleCall(Event):
     module: Module
     result: Value | None
     trainable: bool = True
+    within: tuple[tuple[Span, Module], ...] = ()  # the calls of modules' methods that led here, outermost first
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

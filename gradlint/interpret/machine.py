@@ -122,6 +122,14 @@ class Frame:
         return self.source is None and self.parent is None
 
     @property
+    def receiver(self) -> Instance | None:
+        """The object whose method is being run."""
+        if self.function is None or self.function.owner is None or not self.function.node.parameters:
+            return None
+        found = self.locals.get(self.function.node.parameters[0].name)
+        return found if isinstance(found, Instance) else None
+
+    @property
     def module(self) -> Frame:
         frame = self
         while frame.parent is not None:
@@ -372,8 +380,16 @@ class Machine:
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
             self.session.trained(self, event)
+        if isinstance(event, tape.ModuleCall):
+            event.within = self._methods()
         if self.journal is not None:
             self.journal.append(_written(type(event).__name__))
+
+    def _methods(self) -> tuple[tuple[Span, tape.Module], ...]:
+        """The calls of modules' methods that are being run, outermost first."""
+        calls = zip(self.where, self.frames[-len(self.where) :], strict=False) if self.where else ()
+        owners = ((at, frame.receiver) for at, frame in calls)
+        return tuple((at, owner.module) for at, owner in owners if owner is not None and owner.module is not None)
 
     def note(self, *entry: object) -> None:
         """Writes down that something was assigned, so that branches that do the same are seen to."""

@@ -2,7 +2,7 @@
 
 What another rank sent carries no gradient: the outputs of `all_gather` are cut. An in-place reduction leaves the graph
 as it is, so that its gradient is not reduced: the fact `collective`; `detail` is the function, `value` the tensor.
-Where gradients are reduced by hand: the fact `gradients-reduced`.
+Where gradients, or parameters, are exchanged by hand: the facts `gradients-reduced` and `parameters-reduced`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, fallback, function
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Tensor, Unknown
+from gradlint.library.effects import lookup
 from gradlint.tape import Cut, Value
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def gather(m: Machine, call: Call) -> Abstract:
     """`all_gather(into, tensor)`: fills tensors that have no graph."""
     into, sent = (call.get(*place) for place in _GATHERS[call.name.rpartition(".")[2]])
     inputs = tensors.sources(m, [sent], call.node, call.frame) if sent is not None else []
+    _exchanged(m, inputs, call)
     for tensor in _tensors(m, into, call):
         before = tensor.node
         cut = Cut.COLLECTIVE if m.grad.enabled else None
@@ -79,14 +81,39 @@ def _tensors(m: Machine, into: Abstract | None, call: Call) -> Iterable[Tensor]:
 @function(*_REDUCES)
 def reduce(m: Machine, call: Call) -> Abstract:
     """`all_reduce(tensor)`: changes the data; autograd knows nothing of it."""
-    given = call.get(0, "tensor")
-    node = tensors.node_of(m, given, call.node, call.frame) if given is not None else None
+    given = call.get(0, "tensor") or call.get(0, "tensors")
+    nodes = tensors.sources(m, [given], call.node, call.frame) if given is not None else []
     name, at = call.name.rpartition(".")[2], call.frame.span(call.node)
-    if node is not None and node.requires_grad and m.grad.enabled:
-        m.emit(tape.Fact(at=at, what="collective", value=node, detail=name, text=call.frame.text(call.node)))
-    elif node is not None and any("gradient" in value.flags for value in tape.ancestors(node)):
-        m.emit(tape.Fact(at=at, what="gradients-reduced", value=node, detail=name))
+    for node in [] if _exchanged(m, nodes, call) else nodes:
+        if node.requires_grad and m.grad.enabled:
+            m.emit(tape.Fact(at=at, what="collective", value=node, detail=name, text=call.frame.text(call.node)))
     return m.unknown(call.frame.text(call.node), data=True, type="object")
+
+
+def _exchanged(m: Machine, sent: Iterable[Value], call: Call) -> bool:
+    """Whether gradients are sent, or parameters: what a program does that keeps its ranks alike by itself."""
+    found = False
+    for node in (node for node in sent if not node.requires_grad or node.assumed):
+        parameter = _parameter(node)
+        is_gradient = any("gradient" in value.flags for value in tape.ancestors(node))
+        if is_gradient or parameter is not None:
+            found = True
+            what = "gradients-reduced" if is_gradient else "parameters-reduced"
+            m.emit(tape.Fact(at=call.frame.span(call.node), what=what, value=node if is_gradient else parameter))
+    return found
+
+
+def _parameter(node: Value) -> Value | None:
+    """The parameter whose memory it is: `p.data`."""
+    around = (node, *node.inputs)
+    return next((each for each in around if each.parameter is not None and each.storage is node.storage), None)
+
+
+@function("torch._utils._flatten_dense_tensors", "torch.nn.parallel.distributed._flatten_dense_tensors")
+def flatten(m: Machine, call: Call) -> Abstract:
+    """Gradients as one long tensor, to be sent at once."""
+    given = call.get(0, "tensors")
+    return tensors.apply(m, call.name, [given] if given is not None else [], call.node, call.frame, lookup("cat"))
 
 
 @fallback

@@ -773,6 +773,8 @@ def contiguous(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 @method("torch.Tensor", "register_hook", "register_post_accumulate_grad_hook")
 def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    if tensor.node.parameter is not None:
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-hooked", value=tensor.node))
     tell("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
 

@@ -1,7 +1,9 @@
 """Modules around a module: DistributedDataParallel, DataParallel, FSDP, averaged models.
 
 Facts for the rules: `ddp-made` (a module was wrapped), `ddp-forward` (the wrapper was called), `ddp-module` (its inner
-module was taken: `ddp.module`), `no-sync` (a `no_sync()` region is entered or left: `detail`).
+module was taken: `ddp.module`), `no-sync` (a `no_sync()` region is entered or left: `detail`), `ddp-prepared` (the
+reducer was told by hand to exchange the gradients of the next backward), `replica-handed` (code out of view is given
+a module, a parameter, a gradient or an optimizer, and can exchange gradients).
 """
 
 from __future__ import annotations
@@ -9,10 +11,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.finding import Span
 from gradlint.interpret import conditions
-from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method, parent
-from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Instance, Mapping, Object, Unknown
+from gradlint.interpret.registry import (
+    alias,
+    attribute,
+    fallback,
+    function,
+    hears,
+    is_a,
+    method,
+    parent,
+)
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Call,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
 from gradlint.library.modules import MODULE, module_of
+from gradlint.library.optimizers import OPTIMIZER
 from gradlint.library.python.copying import Copier
 
 if TYPE_CHECKING:
@@ -20,6 +46,8 @@ if TYPE_CHECKING:
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 _NO_SYNC = "torch.nn.parallel.no_sync"
+_REDUCER = "torch.nn.parallel.Reducer"
+_SYNCHRONISES = "require_backward_grad_sync"
 _SYNCHRONISED = (
     DDP,
     "torch.distributed.fsdp.FullyShardedDataParallel",
@@ -46,6 +74,7 @@ def wrap(m: Machine, call: Call) -> Abstract:
     if inner is not None and call.name == _AVERAGED:
         inner = Copier(m, call).copy(inner)
     if inner is not None and call.name in _SYNCHRONISED:
+        m.state["has replicas"] = True
         m.emit(tape.Fact(at=call.frame.span(call.node), what="ddp-made", module=module_of(m, inner, call)))
     return wrapped(m, call.name, inner, call)
 
@@ -112,6 +141,26 @@ def module(m: Machine, wrapper: Object | Instance, at: Call) -> Abstract | None:
     return inner
 
 
+@hears("unknown call")
+def handed(m: Machine, symbol: Symbol, call: Call) -> None:
+    """`average_gradients(model)`, which is out of view."""
+    if m.state.get("has replicas") and any(map(_leads_to_gradients, call.values)):
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="replica-handed"))
+
+
+def _leads_to_gradients(value: Abstract) -> bool:
+    match value:
+        case Tensor(node=node):
+            return node.parameter is not None or "gradient" in node.flags
+        case Sequence(items=items):
+            return any(map(_leads_to_gradients, items))
+        case Object(module=module, cls=cls):
+            return module is not None or is_a(cls, OPTIMIZER)
+        case Instance(module=module):
+            return module is not None
+    return False
+
+
 @method(WRAPPER, "join")
 def join(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
     """`with ddp.join():` evens out ranks with fewer batches."""
@@ -121,7 +170,7 @@ def join(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
 @method(WRAPPER, "no_sync")
 def no_sync(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
     """`ddp.no_sync()`: backward passes in it leave the gradients of each rank to itself."""
-    return Object(_NO_SYNC, call.frame.span(call.node), {"module": _inner_module(m, wrapper, call)})
+    return Object(_NO_SYNC, call.frame.span(call.node), {"wrapper": wrapper})
 
 
 def _inner_module(m: Machine, wrapper: Object | Instance, call: Call) -> tape.Module | None:
@@ -129,27 +178,55 @@ def _inner_module(m: Machine, wrapper: Object | Instance, call: Call) -> tape.Mo
     return None if inner is None else module_of(m, inner, call)
 
 
-@method(WRAPPER, "__set_require_backward_grad_sync__")
+@attribute(WRAPPER, _SYNCHRONISES)
+def is_synchronising(m: Machine, wrapper: Object | Instance, at: Call) -> Abstract:
+    """`ddp.require_backward_grad_sync`: whether a forward prepares the exchange of gradients."""
+    found: Abstract = wrapper.state.get(_SYNCHRONISES, TRUE)
+    return found
+
+
+@method(WRAPPER, f"__set_{_SYNCHRONISES}__")
 def set_sync(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
     """`ddp.require_backward_grad_sync = False`: what `no_sync()` does."""
-    wanted = conditions.decide(m, call.args[0], call.node, call.frame)
-    inner, at = _inner_module(m, wrapper, call), call.frame.span(call.node)
-    m.emit(tape.Fact(at=at, what="no-sync", module=inner, detail="left" if wanted else "entered"))
+    _synchronise(m, wrapper, call.args[0], call.frame.span(call.node), call)
     return NONE
+
+
+def _synchronise(m: Machine, wrapper: Object | Instance, wanted: Abstract, at: Span, call: Call) -> None:
+    wrapper.state[_SYNCHRONISES] = wanted
+    is_wanted = conditions.decide(m, wanted, call.node, call.frame)
+    inner = _inner_module(m, wrapper, call)
+    m.emit(tape.Fact(at=at, what="no-sync", module=inner, detail="left" if is_wanted else "entered"))
 
 
 @method(_NO_SYNC, "__enter__")
 def enter(m: Machine, region: Object, call: Call) -> Abstract:
     """The region begins."""
-    m.emit(tape.Fact(at=region.at, what="no-sync", module=region.state["module"], detail="entered"))
+    wrapper = region.state["wrapper"]
+    region.state["before"] = is_synchronising(m, wrapper, call)
+    _synchronise(m, wrapper, FALSE, region.at, call)
     return NONE
 
 
 @method(_NO_SYNC, "__exit__")
 def leave(m: Machine, region: Object, call: Call) -> Abstract:
-    """The region ends."""
-    m.emit(tape.Fact(at=region.at, what="no-sync", module=region.state["module"], detail="left"))
+    """The region ends: what was in force before is again."""
+    _synchronise(m, region.state["wrapper"], region.state["before"], region.at, call)
     return FALSE
+
+
+@attribute(DDP, "reducer")
+def reducer(m: Machine, wrapper: Object | Instance, at: Call) -> Abstract:
+    """`ddp.reducer`."""
+    return Object(_REDUCER, at.frame.span(at.node), {"wrapper": wrapper})
+
+
+@method(_REDUCER, "prepare_for_backward")
+def prepare(m: Machine, reducer: Object, call: Call) -> Abstract:
+    """`ddp.reducer.prepare_for_backward([])`: what a forward does outside of `no_sync()`."""
+    inner = _inner_module(m, reducer.state["wrapper"], call)
+    m.emit(tape.Fact(at=call.frame.span(call.node), what="ddp-prepared", module=inner))
+    return NONE
 
 
 @method(WRAPPER, "register_comm_hook", "set_static_graph", "update_parameters", "clip_grad_norm_", "summon_full_params")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -476,13 +476,18 @@ class Assembler:
     def _on_module(self, note: Note) -> Iterator[tape.Event]:
         module = self._module_of(note)
         assert module is not None
-        yield tape.ModuleCall(at=NOWHERE, module=module, result=self.value(note.facts["op"]))
+        methods = self._methods(note.place, note.facts["owners"])
+        yield tape.ModuleCall(at=NOWHERE, module=module, result=self.value(note.facts["op"]), within=methods)
+
+    def _methods(self, place: Place, owners: Sequence[tuple[Held, int] | None]) -> tuple[tuple[Span, tape.Module], ...]:
+        """The calls of modules' methods that led to a place, outermost first."""
+        called = zip(stack(place), reversed(owners[: len(place) - 1]), strict=False)
+        found = ((at, self.module(_path(first))) for at, first in called)
+        return tuple((at, module) for at, module in found if module is not None)
 
     def _module_of(self, note: Note) -> tape.Module | None:
         """The module that a note is about: by the name of a parameter of its, which all notes share."""
-        first = note.facts.get("first")
-        path = first[0].path[: -first[1]] if first is not None else ()
-        return self.module(path or note.facts.get("path", ()))
+        return self.module(_path(note.facts.get("first")) or note.facts.get("path", ()))
 
     def _on_inplace(self, note: Note) -> Iterator[tape.Event]:
         written = note.facts["written"]
@@ -530,6 +535,11 @@ class Assembler:
         if total is not None and ("unseen" in kept.flags or _is_older(kept, now)):
             return  # the term was there before the loop, or nobody saw when it was made
         yield tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
+
+
+def _path(first: tuple[Held, int] | None) -> tuple[str, ...]:
+    """Where the module is that has a parameter so deep in it."""
+    return first[0].path[: -first[1]] if first is not None else ()
 
 
 def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:

@@ -125,6 +125,7 @@ class Session:
         self.notes: list[Note] = []
         self.steppers: dict[int, tuple[weakref.ref[Any], Stepper]] = {}
         self.modules: list[weakref.ref[torch.nn.Module]] = []
+        self.wrappers: list[weakref.ref[torch.nn.Module]] = []  # DistributedDataParallel
         self.grad_off: Place = ()
         self._restored: weakref.WeakKeyDictionary[Any, tuple[Place, bool]] = weakref.WeakKeyDictionary()
         self._made_at: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()

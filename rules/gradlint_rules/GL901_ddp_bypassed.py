@@ -3,8 +3,8 @@
 The training forward goes around DistributedDataParallel, through `ddp.module`: the ranks do not exchange gradients.
 
 ## What it does
-Reports the call of `ddp.module(…)` (or of a method or part of it) whose result is back-propagated, where the wrapper
-itself was not called for that backward.
+Reports the call of `ddp.module(…)` (or of a method or part of it) whose result is back-propagated for a step of the
+optimizer, where the wrapper itself was not called for that backward.
 
 ## Why it matters
 It is the wrapper's forward that prepares the reduction of the gradients. Without it each rank steps on the gradients
@@ -48,21 +48,25 @@ A loss that is a method of the model is reached by letting `forward` call it.
 ## What it does not report
 - `ddp.module` for saving, for evaluation and generation without gradient, for moving averages.
 - A forward through `ddp.module` beside one through the wrapper before the same backward.
-- Gradients that the program reduces by hand.
+- Gradients or parameters that the program exchanges by hand, or in a hook, or may exchange in code out of view that is
+  given the model between the backward and the step; `ddp.reducer.prepare_for_backward(…)`, which does what a forward of
+  the wrapper does.
+- Gradients that no optimizer steps on: a saliency map, a probe that is cleared again.
 
 ## Limits
-Wrappers that are chosen in code outside of the project are not known to be any.
+Wrappers that are chosen in code outside of the project are not known to be any. Parameters that the program updates
+without an optimizer are not followed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Event, Fact, Module, ModuleCall, Tape
+from gradlint.tape import Fact, Module, ModuleCall, Tape, Value
 from gradlint_rules.functions import through_the_wrapper
-from gradlint_rules.replicas import Pass, passes, replicas
+from gradlint_rules.replicas import Pass, Update, passes, replicas, updates
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import visited
 from gradlint_rules.words import calls, loss_of, places, to_sink
@@ -73,24 +77,44 @@ _HELP = "Call the wrapper, `ddp(…)`; keep `ddp.module` for saving and evaluati
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
-    """The calls of a wrapped module whose gradients are not reduced."""
+    """The calls of a wrapped module whose gradients are not reduced before a step."""
     told: set[Span] = set()
     for tape in paths:
-        if tape.facts("gradients-reduced"):
-            continue
         for replica in replicas(tape, "ddp-made"):
-            for run in passes(tape, replica):
-                call = _bypass(run, replica)
-                if call is not None and call.at not in told:
-                    told.add(call.at)
-                    yield _report(run, call)
+            if _is_by_hand(tape, replica):
+                continue
+            for update in updates(tape, replica):
+                run = update.passes[-1]
+                call = None if update.is_reduced else _bypass(run, replica)
+                if call is None or (at := _entrance(call, run, replica)) in told:
+                    continue
+                told.add(at)
+                stack = call.stack[: call.stack.index(at)] if at in call.stack else call.stack
+                yield _report(at, stack, update)
 
 
-def _bypass(run: Pass, replica: Module) -> Event | None:
+def _is_by_hand(tape: Tape, replica: Module) -> bool:
+    """Whether the program exchanges gradients, or the parameters that were stepped on, or hooks the gradients."""
+    sink = next((run.sink for run in passes(tape, replica)), None)
+    if sink is None or any(fact.order > sink.order for fact in tape.facts("gradients-reduced")):
+        return True
+    own = {id(leaf.parameter) for leaf in sink.leaves if _is_within(leaf, replica)}
+    shared = [fact for fact in tape.facts("parameters-reduced") if fact.order > sink.order and fact.value]
+    if own <= {id(fact.value.parameter) for fact in shared if fact.value is not None}:
+        return True
+    return any(fact.value is not None and _is_within(fact.value, replica) for fact in tape.facts("parameter-hooked"))
+
+
+def _is_within(value: Value, replica: Module) -> bool:
+    owner = value.parameter.module if value.parameter is not None else None
+    return owner is not None and owner.is_within(replica)
+
+
+def _bypass(run: Pass, replica: Module) -> ModuleCall | None:
     """Where the backward goes around the wrapper, if the wrapper was not called for it."""
     facts = [event for event in run.since if isinstance(event, Fact) and event.module is replica]
-    taken = [fact for fact in facts if fact.what == "ddp-module"]
-    if any(fact.what == "ddp-forward" for fact in facts) or (not taken and run.forward is not None):
+    taken = any(fact.what == "ddp-module" for fact in facts)
+    if any(fact.what in ("ddp-forward", "ddp-prepared") for fact in facts) or (not taken and run.forward is not None):
         return None
     graph = {id(value) for value in visited(run.sink)}
     inner = [event for event in run.since if isinstance(event, ModuleCall) and event.module.is_within(replica)]
@@ -99,24 +123,21 @@ def _bypass(run: Pass, replica: Module) -> Event | None:
     made = [fact for fact in facts if fact.what == "ddp-made"]
     if call is not None and made and call.order < made[0].order:
         return None  # computed before there was a wrapper
-    return call and _taken_around(call, taken)
+    return call
 
 
-def _taken_around(call: ModuleCall, taken: Sequence[Fact]) -> Event:
-    """The `ddp.module` in whose method (`ddp.module.loss(x)`) the module was called, or the call itself."""
-    around = (fact for fact in reversed(taken) if fact.order < call.order and _is_within(call, fact))
-    return next(around, call)
+def _entrance(call: ModuleCall, run: Pass, replica: Module) -> Span:
+    """Where the program goes into the wrapped module: the call of it, or of its method that leads to the call."""
+    methods = ((at, module) for at, module in call.within if at not in run.sink.stack)
+    return next((at for at, module in methods if module.is_within(replica)), call.at)
 
 
-def _is_within(call: ModuleCall, fact: Fact) -> bool:
-    depth = len(fact.stack)
-    return depth < len(call.stack) and call.stack[:depth] == fact.stack and call.stack[depth].line == fact.at.line
-
-
-def _report(run: Pass, call: Event) -> Report:
+def _report(at: Span, stack: Sequence[Span], update: Update) -> Report:
+    sink = update.passes[-1].sink
     cause = "this forward goes around the wrapper that reduces gradients"
-    message = f"{cause}: each rank steps on what {loss_of(run.sink)} gives it alone"
-    return Report(call.at, message, _HELP, places(call.at, *calls(call.stack, run.sink.stack), to_sink(run.sink)))
+    message = f"{cause}: each rank steps on what {loss_of(sink)} gives it alone"
+    step = Related(update.step.at, "the step")
+    return Report(at, message, _HELP, places(at, *calls(stack, sink.stack), to_sink(sink), step))
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

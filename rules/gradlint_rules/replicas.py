@@ -8,6 +8,8 @@ from dataclasses import field
 from gradlint.dataclass import dataclass
 from gradlint.tape import Backward, Event, Fact, Module, OptimizerStep, Tape, ZeroGrad
 
+_REDUCED = ("gradients-reduced", "replica-handed")
+
 
 @dataclass(eq=False, slots=True)
 class Pass:
@@ -25,7 +27,7 @@ class Update:
 
     step: OptimizerStep
     passes: list[Pass] = field(default_factory=list)
-    is_reduced: bool = False  # by hand: gradients went through a collective
+    is_reduced: bool = False  # by hand: gradients went through a collective, or code out of view may see to it
 
 
 def replicas(tape: Tape, *also: str) -> list[Module]:
@@ -40,15 +42,19 @@ def passes(tape: Tape, replica: Module) -> Iterator[Pass]:
     forward: Fact | None = None
     region: Fact | None = None
     inside: Fact | None = None
+    prepared = False  # torch 2.13: once the reducer is, the next backward exchanges gradients
     for event in tape.events:
         if isinstance(event, Fact) and event.module is replica:
             if event.what == "no-sync":
                 region = event if event.detail == "entered" else None
             elif event.what == "ddp-forward":
-                forward, inside = event, region
+                forward, prepared = event, prepared or region is None
+                inside = None if prepared else region
+            elif event.what == "ddp-prepared":
+                prepared, inside = True, None
         if isinstance(event, Backward) and _reaches(event, replica):
             yield Pass(event, since, forward, inside)
-            since = []
+            since, prepared = [], False
         else:
             since.append(event)
 
@@ -63,9 +69,10 @@ def updates(tape: Tape, replica: Module) -> Iterator[Update]:
     by_order = {run.sink.order: run for run in passes(tape, replica)}
     gathered: list[Pass] = []
     reduced = False
-    for event in tape.among(Backward, OptimizerStep, ZeroGrad, "gradients-reduced") if by_order else ():
+    for event in tape.among(Backward, OptimizerStep, ZeroGrad, *_REDUCED) if by_order else ():
         if event.order in by_order:
             gathered.append(by_order[event.order])
+            reduced = False
         elif isinstance(event, Fact):
             reduced = True
         elif isinstance(event, ZeroGrad):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 
 _GATHERS = {"all_gather": 0, "all_gather_into_tensor": 0, "gather": 1, "all_to_all": 0, "reduce_scatter": 0}
-_IN_PLACE = ("all_reduce", "broadcast", "reduce")
+_IN_PLACE = ("all_reduce", "broadcast", "reduce", "all_reduce_coalesced")
 _OTHERS = ("barrier", "scatter")
 
 
@@ -75,6 +75,7 @@ def _gathered(session: Session, name: str, args: tuple[Any, ...]) -> None:
     first, second = tensors(args[:1]), tensors(args[1:2])
     into, sent = (second, first) if _GATHERS[name] else (first, second)
     inputs = tuple(session.memory.of(tensor, place) for tensor in sent)
+    _exchanged(session, name, inputs)
     for tensor in into:
         made = Op(
             f"torch.distributed.{name}",
@@ -91,10 +92,11 @@ def _gathered(session: Session, name: str, args: tuple[Any, ...]) -> None:
 
 
 def _reduce(session: Session, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    def reduce(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not session.quiet and not session.depth and isinstance(tensor, torch.Tensor):
-            session.guarded(_reduced, session, name, tensor)
-        return original(tensor, *args, **kwargs)
+    def reduce(*args: Any, **kwargs: Any) -> Any:
+        if not session.quiet and not session.depth:
+            for tensor in tensors([*args[:1], *kwargs.values()]):
+                session.guarded(_reduced, session, name, tensor)
+        return original(*args, **kwargs)
 
     return reduce
 
@@ -104,5 +106,16 @@ def _reduced(session: Session, name: str, tensor: torch.Tensor) -> None:
     op = session.memory.of(tensor, here())
     if tensor.requires_grad and torch.is_grad_enabled():
         session.happened("fact", what="collective", op=op, detail=name)
-    elif any("grad" in each.flags for each in lineage([op])):
-        session.happened("fact", what="gradients-reduced", op=op, detail=name)
+    else:
+        _exchanged(session, name, [op])
+
+
+def _exchanged(session: Session, name: str, sent: Iterable[Op]) -> None:
+    """Gradients are sent, or parameters: what a program does that keeps its ranks alike by itself."""
+    for op in (op for op in sent if not op.requires_grad):
+        same = (op, *op.inputs) if op.cut is Cut.DETACH else (op,)
+        held = next((each.held for each in same if each.held), None)
+        if any("grad" in each.flags or each.name == "torch.autograd.grad" for each in lineage([op])):
+            session.happened("fact", what="gradients-reduced", op=op, detail=name)
+        elif held is not None:
+            session.happened("fact", what="parameters-reduced", held=held, detail=name)

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from gradlint.trace.frames import Place, here, is_users, nearest
+from gradlint.trace.frames import Place, here, is_users, nearest, scopes
 from gradlint.trace.probes.modes import mode_set
 from gradlint.trace.recorder import tensors
+from gradlint.trace.records import Held
 from gradlint.trace.session import Session
 
 Module = torch.nn.Module
@@ -88,7 +89,17 @@ def _called(session: Session, module: Any, out: Any) -> None:
     if result is not None:
         place = here()
         op = session.memory.of(result, place)
-        session.note("module", place, path=session.part(module), first=session.first_parameter(module), op=op)
+        first = session.first_parameter(module)
+        session.note("module", place, path=session.part(module), first=first, op=op, owners=_owners(session))
+
+
+def _owners(session: Session) -> tuple[tuple[Held, int] | None, ...]:
+    """For the user's frames, innermost first, what `first_parameter` says of the module whose method is run."""
+    found: list[tuple[Held, int] | None] = []
+    for code, names in scopes():
+        owner = names.get(code.co_varnames[0]) if code.co_argcount else None
+        found.append(session.first_parameter(owner) if isinstance(owner, Module) else None)
+    return tuple(found)
 
 
 def _made(session: Session, name: str, parameter: torch.nn.Parameter) -> None:

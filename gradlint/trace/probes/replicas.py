@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,18 +20,56 @@ _LEFT_OUT = re.compile(r"did not receive grad for rank \d+: ([\d ]+)")
 def install(session: Session) -> None:
     """Put the probe in its place."""
     wrapper = torch.nn.parallel.DistributedDataParallel
+    if not torch.distributed.is_available():
+        return
+    from torch._C import _distributed_c10d as distributed_c10d
+
     session.replace(wrapper, "__init__", lambda original: _init(session, original))
     session.replace(wrapper, "forward", lambda original: _forward(session, original))
     session.add(wrapper, "module", property(lambda self: _module(session, self)))
+    session.replace(distributed_c10d.Reducer, "prepare_for_backward", lambda original: _prepare(session, original))
+    for name in ("register_hook", "register_post_accumulate_grad_hook"):
+        session.replace(torch.Tensor, name, lambda original: _hook(session, original))
 
 
 def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not session.quiet:
+            session.wrappers.append(weakref.ref(self))
             session.guarded(_told, session, "ddp-made", self)
 
     return make
+
+
+def _prepare(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def prepare_for_backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not session.quiet:
+            session.guarded(_prepared, session, self)
+        return original(self, *args, **kwargs)
+
+    return prepare_for_backward
+
+
+def _prepared(session: Session, reducer: Any) -> None:
+    """The next backward exchanges gradients: a forward sees to it, or the program does by hand."""
+    wrappers = [wrapper for each in session.wrappers if (wrapper := each()) is not None]
+    for wrapper in wrappers:
+        if getattr(wrapper, "reducer", None) is reducer:
+            _told(session, "ddp-prepared", wrapper)
+
+
+def _hook(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def register(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not session.quiet and isinstance(self, torch.nn.Parameter):
+            session.guarded(_hooked, session, self)
+        return original(self, *args, **kwargs)
+
+    return register
+
+
+def _hooked(session: Session, parameter: torch.nn.Parameter) -> None:
+    session.happened("fact", what="parameter-hooked", held=session.memory.held(parameter), detail="")
 
 
 def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
