@@ -50,6 +50,17 @@ for near, far, x in DataLoader(unseen.graphs()):
     F.binary_cross_entropy_with_logits(score, label).backward()
     optimizer.step()
 """
+PLAYERS = """
+class Play(unseen.Base):
+    def run(self, batches):
+        for x, y in batches:
+            self.teacher_scheduler.step()
+            loss = ((self.student(x) - y).square() * self.teacher(x).sigmoid()).mean()
+            self.student_optimizer.zero_grad()
+            loss.backward()
+            self.student_optimizer.step()
+            {}
+"""
 STATES = """
 class Neuron(nn.Module):
     def __init__(self):
@@ -337,6 +348,8 @@ for x, y in DataLoader(unseen.data()):
         (MEMORY, "memory(x)", ""),
         (SCHEDULES, "torch.optim.lr_scheduler.StepLR(optimizer, 2)", "GL510"),
         (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
+        (PLAYERS, "pass", "GL510"),
+        (PLAYERS, "self.teacher_optimizer.zero_grad()", ""),
         (SCALED, "* 1", "GL503"),
         (SCALED, "/ 4", ""),
         (SCALED, "/ (unseen.Settings().size // unseen.Settings().micro // unseen.State().processes)", ""),

@@ -286,6 +286,8 @@ def test_a_script_with_cells_is_python(folder: pathlib.Path, run: Run) -> None:
         ("%%bash\nls 'x", "\n"),
         ("%%html\n<b>'", "\n"),
         ("\n%%time\nx = 1", "\n\nx = 1"),
+        ("%%capture out\n\n%%bash\nls 'x", "\n\n\n"),
+        ("%%time\n%%capture\nx = 1", "\n\nx = 1"),
         ("await x\nx!r", "await x\nx!r"),
         ("x = '''\n%s\n!a\n'''", "x = '''\n%s\n!a\n'''"),
         ("y = (x\n%z)", "y = (x\n%z)"),

@@ -35,6 +35,8 @@ RETURNS = [
     "with torch.no_grad():\n    return g, g",
     "for each in (g, g):\n    return each, each",
     "def inner():\n    return g\nreturn inner(), inner()",
+    "if g.sum() < -1e9:\n    raise ValueError\n    return g\nreturn g, g",
+    "while True:\n    break\n    return g\nreturn g, g",
     "return g",
     "return -g",
     "return g.clone()",

@@ -43,7 +43,7 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
     """The return statements of `backward` that do not fit this many inputs of `forward`."""
     statements = body(backward.node)
     reader = _Reader(backward, statements)
-    returns = [node for node in ir.within(statements) if isinstance(node, ir.Return)]
+    returns = list(_returns(statements))
     if not returns and statements and not any(isinstance(node, ir.Raise | ir.Yield) for node in ir.within(statements)):
         yield Fault(_head(backward.node), "nothing" if inputs == 1 else "fewer", 1)
     for node in returns:
@@ -53,11 +53,34 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
                 yield fault
 
 
+def _returns(block: list[ir.Node]) -> Iterator[ir.Return]:
+    """The return statements of a block, but for those behind one that always leaves it."""
+    for node in block:
+        match node:
+            case ir.Return():
+                yield node
+                return
+            case ir.Raise() | ir.Jump():
+                return
+            case ir.If():
+                yield from _returns(node.then)
+                yield from _returns(node.otherwise)
+            case ir.For() | ir.While():
+                yield from _returns(node.body)
+                yield from _returns(node.otherwise)
+            case ir.With():
+                yield from _returns(node.body)
+            case ir.Try():
+                handlers = [handler.body for handler in node.handlers]
+                for part in (node.body, *handlers, node.otherwise, node.finally_):
+                    yield from _returns(part)
+
+
 def nothing_for(backward: Function, number: int) -> ir.Position | None:
     """Where `backward` returns `None` as the gradient of this input, if each of its returns does so."""
     statements = body(backward.node)
     reader = _Reader(backward, statements)
-    returns = [node for node in ir.within(statements) if isinstance(node, ir.Return)]
+    returns = list(_returns(statements))
     given = [value for node in returns for value in reader.alternatives(node.value)]
     return returns[0].at if given and all(_is_none(value, number) for value in given) else None
 

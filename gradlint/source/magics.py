@@ -24,14 +24,25 @@ _UNKNOWN = "get_ipython()"  # what IPython itself calls there: a value of which 
 def hidden(cell: str, mark: str) -> str:
     """The cell as Python; with lines that it cannot make into Python left as they are."""
     lines = _LINE.findall(cell)
-    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
-    if lines and (found := _CELL_MAGIC.match(lines[first])):
+    for first, found in _cell_magics(lines):
         if found["name"] not in _RUN_PYTHON:
             return commented(cell, mark)
         lines[first] = _comment(lines[first], mark)
     while (number := _fault("".join(lines))) and number <= len(lines) and _is_magic(lines[number - 1]):
         _hide(lines, number - 1, mark)
     return "".join(lines)
+
+
+def _cell_magics(lines: list[str]) -> list[tuple[int, re.Match[str]]]:
+    """The lines at the top of a cell that say how to run what is below, `%%capture` and `%%bash`."""
+    found: list[tuple[int, re.Match[str]]] = []
+    for number, line in enumerate(lines):
+        magic = _CELL_MAGIC.match(line)
+        if magic:
+            found.append((number, magic))
+        elif line.strip():
+            break
+    return found
 
 
 def commented(cell: str, mark: str) -> str:

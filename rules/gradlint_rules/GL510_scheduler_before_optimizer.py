@@ -75,12 +75,13 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every scheduler step that comes before the first step of its optimizer, on all the paths that come to it."""
     found: dict[Key, tuple[SchedulerStep, OptimizerStep]] = {}
     sound: set[Key] = set()
+    is_alone = len({optimizer.name for tape in paths for optimizer in tape.optimizers()}) == 1
     for tape in paths:
         seen: set[Key] = set()
         for event in tape.of(SchedulerStep):
             if key(event) not in seen:
                 seen.add(key(event))
-                later = _first_step(event, tape)
+                later = _first_step(event, tape, is_alone=is_alone)
                 if later is None or later.order < event.order:
                     sound.add(key(event))
                 else:
@@ -89,8 +90,11 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         yield _report(*found[place])
 
 
-def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
-    """The first step of the optimizer that this scheduler steers, where the two steps share a loop."""
+def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> OptimizerStep | None:
+    """The first step of the optimizer that this scheduler steers, where the two steps share a loop.
+
+    Which one a scheduler made out of view steers is known where the optimizer `is_alone` on all paths.
+    """
     scheduler = event.scheduler
     if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration or _is_told(event) or is_out_of_view(scheduler):
         return None
@@ -98,7 +102,7 @@ def _first_step(event: SchedulerStep, tape: Tape) -> OptimizerStep | None:
     if scheduler.optimizer is not None:
         mine = [step for step in steps if step.optimizer is scheduler.optimizer]
     else:
-        mine = steps if len({id(step.optimizer) for step in steps}) == 1 else []
+        mine = steps if is_alone and len({id(step.optimizer) for step in steps}) == 1 else []
     around = _around(event, tape)
     shared = [step for step in mine if step.iteration[: len(around)] == around]
     return mine[0] if shared and around else None
