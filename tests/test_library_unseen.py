@@ -50,6 +50,19 @@ for near, far, x in DataLoader(unseen.graphs()):
     F.binary_cross_entropy_with_logits(score, label).backward()
     optimizer.step()
 """
+POLICIES = """
+def log_probability(policy, x):
+    found = torch.zeros(4)
+    if policy is None:
+        return found
+    return found + policy(x)
+
+policy = unseen.policy()
+for x in torch.randn(3, 4):
+    loss = log_probability(policy, x).mean()
+    {}
+    loss.backward()
+"""
 PLAYERS = """
 class Play(unseen.Base):
     def run(self, batches):
@@ -348,6 +361,10 @@ for x, y in DataLoader(unseen.data()):
         (MEMORY, "memory(x)", ""),
         (SCHEDULES, "torch.optim.lr_scheduler.StepLR(optimizer, 2)", "GL510"),
         (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
+        (POLICIES, "print(policy)", "GL101"),
+        (POLICIES, "policy.zero_grad()", ""),
+        (POLICIES, "policy(x)", ""),
+        (POLICIES, "policy is None or policy.zero_grad()", "GL101"),
         (PLAYERS, "pass", "GL510"),
         (PLAYERS, "self.teacher_optimizer.zero_grad()", ""),
         (SCALED, "* 1", "GL503"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import ahead, counters, registry
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -166,6 +167,29 @@ def assume(m: Machine, value: Abstract, at: Span, text: str) -> None:
         m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text))
     if known is None:
         m.oracle.facts.learn(test, True)
+
+
+def use(m: Machine, unknown: Unknown, error: str, at: Span) -> None:
+    """Takes to be no None what has an attribute or is called; on a path that took it for None, that raises.
+
+    What an attribute holds, code out of view can have put there since it was compared with None.
+    """
+    test = Test(unknown.symbol.asked, "is", None)
+    is_none = m.oracle.facts.known(test)
+    if is_none is None:
+        m.oracle.facts.learn(test, False)
+    elif is_none and not _is_held(unknown.symbol):
+        raise Raised(Object(f"builtins.{error}", at), at)
+
+
+def _is_held(symbol: Symbol) -> bool:
+    """Whether it is an attribute of something unknown, or derived from one."""
+    source: Symbol | None = symbol
+    while source is not None:
+        if isinstance(source.key, tuple) and source.key[:1] == ("attribute",):
+            return True
+        source = source.source
+    return False
 
 
 def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:

@@ -115,12 +115,16 @@ def attribute(m: Machine, node: ir.Attribute, frame: Frame) -> Abstract:
         found = target.attrs.get(node.name)
         if found is not None:
             return found
+    elif isinstance(target, Unknown) and not node.name.startswith("__"):
+        conditions.use(m, target, "AttributeError", frame.span(node))
     return m.attribute(target, node.name, Call(node.name, [], {}, node, frame))
 
 
 @handles(EVALUATE, ir.Call)
 def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
     function = m.evaluate(node.function, frame)
+    if isinstance(function, Unknown):
+        conditions.use(m, function, "TypeError", frame.span(node))
     args, is_open = _arguments(m, node.args, frame, function, node.kwargs)
     kwargs: dict[str, Abstract] = {}
     rest: Abstract | None = None

@@ -129,11 +129,36 @@ def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
     if asked.source is not None and asked.key in ("device", ("attribute", "device")):  # `x.device`
         owners = [*m.values_of({asked.source}), m.nodes.get(asked.source)]
     made_there = {at for (at, _, _), (_, there) in m.state.get("placed", {}).items() if m.symbol(there) is asked}
-    sent: dict[int, list[Span]] = m.state.get("sent", {})
+    sent = _sent(m)
     return any(
         not made_there.isdisjoint([value.at, *sent.get(id(value), ())]) or any(value is owner for owner in owners)
         for value in values
     )
+
+
+def is_from_out_of_view(m: Machine, values: Iterable[tape.Value]) -> bool:
+    """Whether only code out of view knows the device of one of these: of an argument, or of data that was sent on."""
+    sent = _sent(m)
+    return any(value.kind is tape.Kind.UNKNOWN or (value.op == "input" and id(value) in sent) for value in values)
+
+
+def send(m: Machine, moved: tape.Value | Symbol, call: Call) -> None:
+    """Takes down that what stays one tensor here is sent somewhere."""
+    at: list[Span] = m.state.setdefault("sent", {}).setdefault(moved if isinstance(moved, Symbol) else id(moved), [])
+    at.append(call.frame.span(call.node))
+
+
+def _sent(m: Machine) -> dict[int, list[Span]]:
+    """Where tensors are sent somewhere, by their ids: these themselves, or what they were copied from out of view."""
+    sent: dict[int | Symbol, list[Span]] = m.state.get("sent", {})
+    found = {moved: list(at) for moved, at in sent.items() if isinstance(moved, int)}
+    for symbol, value in m.nodes.items() if len(found) < len(sent) else ():
+        source: Symbol | None = symbol
+        while source is not None and source not in sent:
+            source = source.source
+        if source is not None:
+            found.setdefault(id(value), []).extend(sent[source])
+    return found
 
 
 def _destination(call: Call) -> Abstract | None:

@@ -28,7 +28,7 @@ from gradlint.ir import nodes as ir
 from gradlint.library import losses
 from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
 from gradlint.library.chance import is_random
-from gradlint.library.devices import goes_to, is_made_there, note_device, place
+from gradlint.library.devices import goes_to, is_from_out_of_view, is_made_there, note_device, place, send
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.python import outside
 from gradlint.tape import Cut, DType, Kind
@@ -719,7 +719,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
     elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
         if "in-numpy" not in node.flags and (wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN):
-            m.state.setdefault("sent", {}).setdefault(id(node), []).append(call.frame.span(call.node))
+            send(m, node, call)
             return tensor
         made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
     elif _stays(m, node, call):
@@ -741,12 +741,12 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
 
 
 def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:
-    """Whether a tensor is sent where it may have been made: to the CPU, or the device of what it was computed from."""
+    """Whether a tensor is sent where it may be: to the CPU, or the device of what it was computed from."""
     made_of = list(tape.ancestors(node))
     for leaf in tape.ancestors(node):
         wrapped = m.state.get("wrapped", {}).get(id(leaf))  # by an `nn.Parameter`
         made_of += tape.ancestors(wrapped) if wrapped is not None else ()
-    return goes_to(m, call) == "cpu" or is_made_there(m, made_of, call)
+    return goes_to(m, call) == "cpu" or is_made_there(m, made_of, call) or is_from_out_of_view(m, made_of)
 
 
 @method("torch.Tensor", "retain_grad")

@@ -15,7 +15,7 @@ from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library import roles
-from gradlint.library.devices import place
+from gradlint.library.devices import place, send
 from gradlint.library.effects import lookup
 from gradlint.tape import Kind
 
@@ -143,6 +143,8 @@ def _same(name: str) -> None:
     def same(m: Machine, unknown: Unknown, call: Call) -> Abstract:
         """`model.to(device)`, `x.to(device)`: what it was."""
         place(m, call)
+        if name in ("to", "cuda"):
+            send(m, unknown.symbol, call)
         _tell_cast(m, unknown, call)
         if unknown.symbol in m.tensors:
             return m.call(m.attribute(m.tensors[unknown.symbol], name, call), call)
