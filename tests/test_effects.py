@@ -53,7 +53,7 @@ BY_OPTION = "depends on the options of the call; the table has the defaults, whi
 EXPLAINED = {
     "nn.functional.conv3d": "padding='same' with an even kernel convolves a padded copy of the input",
     "nn.functional.adaptive_avg_pool1d": "an output of length 1 is a mean, which keeps nothing",
-    "nn.functional.scaled_dot_product_attention": "three dimensions, or a mask with a gradient: not the fused kernel",
+    "nn.functional.scaled_dot_product_attention": "goes by the kernel, which hangs on the mask, too: tried out below",
     "nn.functional.multi_head_attention_forward": "chunks of one weight, whose own gradient is asked for, go unnoticed",
     "lu": "get_infos=True adds an output",
     "nn.functional.kl_div": BY_OPTION,
@@ -91,7 +91,13 @@ def _form(info: Any, sample: Any, outputs: int) -> str:
         return "reduce"
     if "dropout" in info.name and (sample.kwargs.get("training") is False or sample.kwargs.get("p") == 0):
         return "eval"
+    if info.name == "nn.functional.scaled_dot_product_attention" and _is_fused(sample):
+        return "fused"
     return VARIANTS[info.variant_test_name]
+
+
+def _is_fused(sample: Any) -> bool:
+    return sample.input.dim() == 4 and not sample.kwargs.get("dropout_p") and "attn_mask" not in sample.kwargs
 
 
 def _outputs(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -173,6 +179,21 @@ def test_a_write_breaks_the_backward_exactly_where_the_table_says_that_a_tensor_
             wrong[name] = differences
     assert not wrong
     assert len(tried) >= 450
+
+
+@pytest.mark.parametrize("requiring", [{"query"}, {"key"}, {"value"}, {"query", "key", "value"}])
+@pytest.mark.parametrize(("sizes", "dropout"), [((2, 3), 0.0), ((2, 2, 3), 0.0), ((2, 3), 0.5), ((2, 2, 3), 0.5)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_keeps_what_its_kernel_keeps(
+    requiring: set[str], sizes: tuple[int, ...], dropout: float, masked: bool
+) -> None:
+    effect = lookup("scaled_dot_product_attention", "fused" if len(sizes) == 3 and not dropout else "")
+    assert effect is not None
+    mask = (torch.zeros(3, 3),) if masked else ()
+    args = (*torch.rand(3, *sizes, 8), *mask)
+    made = call(effect, nn.functional.scaled_dot_product_attention, args, {"dropout_p": dropout})
+    there = {*made.names, "result"}
+    assert broken(made, requiring) == set(effect.saved(requiring)) & there
 
 
 def test_the_table_says_which_outputs_carry_a_gradient() -> None:

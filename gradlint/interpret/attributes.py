@@ -200,13 +200,13 @@ def _in_lineage(
                 return bound_member(m, entry.namespace[name], receiver, cls, at)
         elif isinstance(entry, Lib):
             base = canonical(entry.name)
-            handler = find_attribute(base, name)
-            if handler is not None:
-                return handler(m, receiver, at)
+            handler, model = find_attribute(base, name), find_method(base, name)
+            own = library_receiver(receiver, base) if handler is not None or model is not None else None
+            if handler is not None and own is not None:
+                return handler(m, own, at)
             if name == "__init__" and isinstance(receiver, Instance):
                 return _constructor(receiver, base)
-            own = library_receiver(receiver, base) if find_method(base, name) is not None else None
-            if own is not None:
+            if model is not None and own is not None:
                 return method(own, base, name)
     return None
 

@@ -516,6 +516,7 @@ def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None
     """`with context as entered: inside(entered)`."""
     if isinstance(context, Lib):
         tell("discarded", m, context, call.node, call.frame)  # with torch.no_grad: …
+        context = _as_called(m, context, call)
     if isinstance(context, Object) and context.cls == "contextlib.generator":
         _run_context_function(m, context, inside, call)
         return
@@ -534,6 +535,13 @@ def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None
             raise
         return
     leave(call, NONE, NONE, NONE)
+
+
+def _as_called(m: Machine, cls: Lib, call: Call) -> Abstract:
+    """What a class of contexts gives that was not called: Python raises, and what follows is run as it is meant."""
+    made = m.call(cls, Call(cls.name, [], {}, call.node, call.frame))
+    is_context = isinstance(made, Object) and find_method(made.cls, "__enter__") is not None
+    return made if is_context else cls
 
 
 def enter(m: Machine, context: Abstract, call: Call) -> tuple[Abstract, Callable[..., Abstract]]:

@@ -694,6 +694,15 @@ def _is_written(value: object, spec: str) -> bool:
     return isinstance(value, _WRITTEN) and is_small(value) and not _WIDTH.search(spec)
 
 
+@handles(EVALUATE, ir.Unlisted)
+def unlisted(m: Machine, node: ir.Unlisted, frame: Frame) -> Abstract:
+    """Syntax that is not known: what stands in it is computed, and what that gives is unknown."""
+    for part in node.parts:
+        m.evaluate(part, frame)
+    m.gap("syntax", frame.span(node), node.kind)
+    return m.unknown(frame.text(node))
+
+
 @handles(EVALUATE, ir.Walrus)
 def walrus(m: Machine, node: ir.Walrus, frame: Frame) -> Abstract:
     from gradlint.interpret.statements import assign

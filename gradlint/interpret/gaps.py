@@ -25,6 +25,7 @@ KINDS = {
     "steps": "an entry that takes more steps than the bound",
     "paths": "an entry with more paths than the bound",
     "dynamic": "code that is made or looked up at run time",
+    "syntax": "syntax of a Python that is newer than this gradlint",
     "internal": "a mistake of gradlint itself; this entry was not analysed",
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import memo
 from gradlint.interpret import ahead, counters, estimates, shapes, tensors
-from gradlint.interpret.calls import run_generator
+from gradlint.interpret.calls import library_receiver, run_generator
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
 from gradlint.interpret.registry import bases, tell
 from gradlint.interpret.values import (
@@ -320,9 +320,10 @@ def over_instance(m: Machine, instance: Instance, visit: Visit, call: Call) -> N
             m.iterate(made, visit, call)
         return
     for base in instance.cls.libraries():
-        for cls in bases(base):
+        own = library_receiver(instance, base)
+        for cls in bases(base) if own is not None else ():
             if cls in ITERATES:
-                ITERATES[cls](m, instance, visit, call)
+                ITERATES[cls](m, own, visit, call)
                 return
     item = m.session.member_of(instance.cls, "__getitem__")
     if item is None:

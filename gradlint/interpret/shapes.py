@@ -10,10 +10,10 @@ from gradlint.library.effects import lookup
 from gradlint.tape import Value
 
 FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
-_BY_ELEMENT = {"abs", "add", "bfloat16", "bool", "clamp", "clip", "clone", "cos", "cpu", "cuda", "detach", "div", "eq"}
-_BY_ELEMENT |= {"double", "exp", "float", "floor", "ge", "gt", "half", "int", "le", "log", "log1p", "long", "lt", "mul"}
-_BY_ELEMENT |= {"ne", "neg", "pow", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "sub", "tanh"}
-_BY_ELEMENT |= {"to", "truediv"}
+BY_ELEMENT = {"abs", "add", "bfloat16", "bool", "clamp", "clip", "clone", "cos", "cpu", "cuda", "detach", "div", "eq"}
+BY_ELEMENT |= {"double", "exp", "float", "floor", "ge", "gt", "half", "int", "le", "log", "log1p", "long", "lt", "mul"}
+BY_ELEMENT |= {"ne", "neg", "pow", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "sub", "tanh"}
+BY_ELEMENT |= {"to", "truediv"}
 _REDUCTIONS = frozenset(["all", "amax", "amin", "any", "argmax", "argmin", "mean", "norm", "prod", "std", "sum", "var"])
 _PRODUCTS = frozenset(["matmul", "mm", "mv"])
 _IN_ORDER = frozenset(["data", "detach", "squeeze", "unflatten", "unsqueeze", "view", "view_as"])  # of what is in order
@@ -62,7 +62,7 @@ def _shape(value: object, depth: int) -> Shape | None:
     if op in FRESH:
         last = max((place for place, _ in value.arguments if isinstance(place, int)), default=-1)
         return tuple(value.argument(place) for place in range(last + 1))
-    if op in _BY_ELEMENT:
+    if op in BY_ELEMENT:
         return _broadcast([_shape(source, depth - 1) for source in value.inputs])
     first = _shape(value.argument(0), depth - 1)
     if first is None:

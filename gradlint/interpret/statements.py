@@ -380,6 +380,11 @@ def declare(m: Machine, node: ir.Declare, frame: Frame) -> None:
         annotations.items[node.name] = NONE
 
 
+@handles(EXECUTE, ir.Unlisted)
+def unlisted(m: Machine, node: ir.Unlisted, frame: Frame) -> None:
+    m.evaluate(node, frame)
+
+
 @handles(EXECUTE, ir.Augment)
 def augment(m: Machine, node: ir.Augment, frame: Frame) -> None:
     target = node.target

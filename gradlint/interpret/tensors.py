@@ -388,7 +388,7 @@ def write(
         if made is not before:
             made.saves = tuple(_saved(made, kept.role) or kept if kept.value is made else kept for kept in made.saves)
         tensor.node = made
-        _update_views(m, tensor, made, node, frame)
+        update_views(m, tensor, made, node, frame)
     m.emit(tape.InPlace(at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)))
     return tensor
 
@@ -420,7 +420,7 @@ def _is_made_here(node: Value) -> bool:
     return node.kind in (Kind.OPERATION, Kind.CONSTANT) or (effect is not None and effect.creates)
 
 
-def _update_views(m: Machine, written: Tensor, made: Value, node: ir.Node, frame: Frame) -> None:
+def update_views(m: Machine, written: Tensor, made: Value, node: ir.Node, frame: Frame) -> None:
     """Gives what shares the memory of `written` a node that knows of the write."""
     if written.detached or made.storage is None:
         return
@@ -462,9 +462,22 @@ def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Te
     return known
 
 
+def is_no_tensor(m: Machine, value: Abstract) -> bool:
+    """Whether this path knows that something unknown is no tensor, or a number made of such: `not
+    isinstance(x, torch.Tensor)`. A copy of it loses no gradient."""
+    if not isinstance(value, Unknown):
+        return False
+    symbol = value.symbol
+    while symbol.key == ("copy",) and symbol.source is not None:
+        symbol = symbol.source
+    asked = (symbol, symbol.asked)
+    denied = (key for key, holds in m.oracle.facts.truth.items() if not holds and key[1] == "isa" and key[0] in asked)
+    return any("torch.Tensor" in ((cls,) if isinstance(cls, str) else cls) for *_, cls in denied)  # type: ignore[operator]
+
+
 def number(m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, type: str = "number") -> Unknown:
     """A Python number (or list, or NumPy array) copied out of a tensor."""
-    known = node_of(m, tensor, node, frame)
+    known = None if is_no_tensor(m, tensor) else node_of(m, tensor, node, frame)
     symbol = m.symbol(tensor).derive(("copy",), m.symbol(tensor).text)
     if type == "number":  # `count.item() > 0` is what `count > 0` is
         symbol.twin = m.symbol(tensor).asked

@@ -128,7 +128,7 @@ class _Lowering:
     def block(self, statements: list[ast.stmt]) -> list[ir.Node]:
         lowered: list[ir.Node] = []
         for statement in statements:
-            result = getattr(self, "_" + type(statement).__name__)(statement)
+            result = getattr(self, "_" + type(statement).__name__, self._unlisted)(statement)
             if isinstance(result, list):
                 lowered.extend(result)
             elif result is not None:
@@ -140,8 +140,13 @@ class _Lowering:
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:
-        lower: Callable[[Any], ir.Node] = getattr(self, "_" + type(node).__name__)
+        lower: Callable[[Any], ir.Node] = getattr(self, "_" + type(node).__name__, self._unlisted)
         return lower(node)
+
+    def _unlisted(self, node: Any) -> ir.Node:
+        """A node of a kind that this Python's parser has and that is not known here."""
+        parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+        return ir.Unlisted(_at(node), type(node).__name__, self._all(parts))
 
     def _maybe(self, node: ast.expr | None) -> ir.Node | None:
         return None if node is None else self.expression(node)

@@ -257,6 +257,14 @@ class Assign(Node):
 
 
 @dataclass(eq=False, slots=True)
+class Unlisted(Node):
+    """Syntax that is not known, by the name of its kind: an expression, a statement or a pattern of a later Python."""
+
+    kind: str
+    parts: list[Node]  # the expressions in it
+
+
+@dataclass(eq=False, slots=True)
 class Declare(Node):
     """`name: annotation` without a value."""
 

@@ -45,8 +45,13 @@ def _said(test: ast.expr) -> ast.expr:
 
 def _tests(pattern: ast.pattern, subject: ast.expr) -> list[ast.expr]:
     """What has to hold for a pattern, each of it a condition."""
-    find: Callable[[Any, ast.expr], list[ast.expr]] = _KINDS[type(pattern)]
+    find: Callable[[Any, ast.expr], list[ast.expr]] = _KINDS.get(type(pattern), _unlisted)
     return find(pattern, subject)
+
+
+def _unlisted(pattern: Any, subject: ast.expr) -> list[ast.expr]:
+    """A pattern of a later Python, in the place of a condition: whether it holds is not known."""
+    return [pattern]
 
 
 def _value(pattern: ast.MatchValue, subject: ast.expr) -> list[ast.expr]:

@@ -118,6 +118,7 @@ def _outputs(m: Machine, name: str, context: Object, given: list[Value], result:
         tensors.save(made, [made if is_result else kept], role)
     if isinstance(result, Tensor) and any(result is dirty for dirty in context.state["dirty"]):
         made.name, result.node = result.node.name, made
+        tensors.update_views(m, result, made, call.node, call.frame)  # `Fill.apply(week[:, day], x)` fills the week
         return result
     return Tensor(made)
 

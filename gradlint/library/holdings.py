@@ -360,7 +360,7 @@ def constant_zero(value: Abstract) -> bool:
 
 
 def reads_gradient(m: Machine, tensor: Tensor, call: Call) -> None:
-    """`.grad` of what is no leaf stays None, unless it was asked to be kept."""
+    """`.grad` of what is no leaf stays None, unless it was asked to be kept or was assigned."""
     node = tensor.node
     if (
         node.kind is not Kind.OPERATION

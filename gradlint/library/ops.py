@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, estimates, shapes, tensors
+from gradlint.interpret import conditions, estimates, layouts, shapes, tensors
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
 from gradlint.interpret.values import (
@@ -135,7 +135,9 @@ def result(
         and isinstance(args[0], Tensor)
         and _is_view(effect, plain, args, call)
     ):
-        return tensors.view(m, args[0], name, call.node, call.frame)
+        shown = tensors.view(m, args[0], name, call.node, call.frame)
+        shown.node.arguments = () if call.open else tensors.given(m, args, call.kwargs)
+        return shown
     made = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
     dtype = dtype_of(call.kwargs.get("dtype"))
     if dtype is not None:
@@ -171,12 +173,24 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
         return lookup(plain, "other") or effect
     if call.constant(None, "return_indices") is True:
         return lookup(plain, "indices") or effect
+    if plain == "scaled_dot_product_attention" and _is_fused(args, call):
+        return lookup(plain, "fused") or effect
     mode = call.constant(None, "rounding_mode")
     if plain.removesuffix("_") in ("div", "divide", "true_divide") and isinstance(mode, str):
         return lookup(plain, mode) or effect
     if len(args) > 1 and _is_number(args, 1):
         return lookup(plain, "scalar") or effect
     return effect
+
+
+def _is_fused(args: list[Abstract], call: Call) -> bool:
+    """Whether a fused kernel computes attention: in four dimensions, without dropout, no gradient for the mask."""
+    mask = call.get(3, "attn_mask")
+    is_plain = call.open or (isinstance(mask, Tensor) and mask.node.requires_grad)
+    if is_plain or call.constant(4, "dropout_p", 0.0 if call.get(4, "dropout_p") is None else None) != 0:
+        return False
+    query = args[0] if args else call.get(None, "query")
+    return isinstance(query, Tensor) and layouts.rank(query.node) == 4
 
 
 def _is_number(args: list[Abstract], position: int) -> bool:
@@ -234,6 +248,7 @@ def _several(
     for position in range(_shown_parts(m, count) if isinstance(count, int) else 3):
         if effect is not None and effect.view and args and isinstance(args[0], Tensor):
             part = tensors.view(m, args[0], name, call.node, call.frame)
+            part.node.arguments = () if call.open else tensors.given(m, args, call.kwargs)
         else:
             part = tensors.part(m, whole, position, call.node, call.frame)
         m.identify(part.node, symbol.derive((name, position), name))
@@ -626,16 +641,22 @@ def _is_of_another(gradient: Abstract, last: tape.Backward | None) -> bool:
 
 @method("torch.Tensor", "__set_grad__")
 def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`x.grad = g`; of what is no leaf it is a plain attribute, which reads as it was set."""
     from gradlint.library import holdings
 
-    if (isinstance(call.args[0], Const) and call.args[0].value is None) or holdings.constant_zero(call.args[0]):
+    given, kept = call.args[0], m.state.setdefault("grad-kept", set())
+    is_none = isinstance(given, Const) and given.value is None
+    if is_none or holdings.constant_zero(given):
         m.emit(tape.ZeroGrad(at=call.frame.span(call.node), optimizer=None, parameters=(tensor.node,)))
         tensor.grad = None
     else:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="gradient-set", value=tensor.node))
-        tensor.grad = call.args[0]
-    if not (isinstance(call.args[0], Const) and call.args[0].value is None):
-        gains_gradient(m, tensor.node)
+        tensor.grad = given
+    if is_none:
+        kept.discard(id(tensor.node))
+        return NONE
+    kept.add(id(tensor.node))
+    gains_gradient(m, tensor.node)
     return NONE
 
 
@@ -860,6 +881,8 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     """A tensor of copied values: a constant, data, or the end of a route."""
     node, frame = call.node, call.frame
     dtype = dtype_of(call.kwargs.get("dtype")) or _literal_dtype(call.name, content)
+    if content is not None and tensors.is_no_tensor(m, content):
+        return tensors.as_tensor(m, m.unknown(frame.text(node)), node, frame)  # whether this path is taken, who knows
     origins = tensors.sources(m, [content], node, frame) if content is not None else []
     leaf = call.constant(None, "requires_grad") is True
     if origins:

@@ -60,7 +60,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
 from gradlint.tape import Backward, InPlace, Tape
-from gradlint_rules.overwritten import overwritten
+from gradlint_rules.overwritten import spoilt
 from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import bare, quoted
 
@@ -74,7 +74,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every harmless write to a value with gradient that a backward runs through."""
     if not any(tape.of(Backward) for tape in paths):
         return
-    told = {found.at for counted in (True, False) for found in overwritten(paths, counted=counted)}
+    told = {write.at for tape in paths for write in spoilt(tape)}
     told |= {event.write.at for tape in paths for event in tape.of(InPlace) if _is_refused(event)}
     for tape in paths:
         writes = [event for event in tape.of(InPlace) if _is_plain(event, told)]

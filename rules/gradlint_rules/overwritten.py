@@ -80,6 +80,13 @@ def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten
             yield Overwritten(arrival, user, saved, write, _is_parameter(saved.storage, arrival.loss), condition)
 
 
+def spoilt(tape: Tape) -> Iterator[Write]:
+    """Every write after a saving and before the backward that needs what was saved: not only the first of them."""
+    for sink, values, freed_by in backwards(tape):
+        for saved in (saved for user in values if id(user) not in freed_by for saved in user.saves):
+            yield from (write for write in saved.storage.writes[saved.order :] if write.order <= sink.order)
+
+
 @of_tape
 def _stale(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
     """For each backward what it finds overwritten, by writes that count and by others.

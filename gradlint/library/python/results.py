@@ -74,7 +74,7 @@ def is_tensor(m: Machine, value: Abstract) -> bool:
     """Whether `value` is a tensor, or something unknown that has been used as one."""
     if isinstance(value, Tensor):
         return True
-    if not isinstance(value, Unknown) or value.data or value.origin is not None:
+    if not isinstance(value, Unknown) or value.data or value.origin is not None or tensors.is_no_tensor(m, value):
         return False
     known = m.nodes.get(value.symbol)
     return value.type == "tensor" or (known is not None and known.kind is Kind.OPERATION)
