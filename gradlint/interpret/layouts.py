@@ -37,5 +37,3 @@ def _counted(sizes: list[object]) -> int | None:
         return len(sizes[0])
     are_sizes = len(sizes) > 1 or all(isinstance(size, int) for size in sizes)
     return len(sizes) if are_sizes and all(isinstance(size, int | Symbol) for size in sizes) else None
-
-
