@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 
 if TYPE_CHECKING:
     from gradlint.tape import Tape
@@ -180,7 +181,7 @@ class FixSource(Protocol):
 
 
 FixFunction = Callable[[Finding, FixSource], Fix | None]
-Check = Callable[[Sequence["Tape"]], Iterator[Report]]
+Check = Callable[[Paths], Iterator[Report]]
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,8 @@ class Rule:
 
     def findings(self, paths: Sequence[Tape]) -> Iterator[Finding]:
         """What this rule says of the tapes of one entry (one tape a path; a traced run has one)."""
-        return map(self.finding, self.check(paths))
+        seen = paths if isinstance(paths, Paths) else Paths(paths)
+        return map(self.finding, self.check(seen))
 
     def finding(self, report: Report) -> Finding:
         """The finding that `report` is, under this rule's code and name."""
@@ -258,7 +260,8 @@ def judge(chosen: Iterable[Rule], paths: Sequence[Tape]) -> list[Finding]:
 
     That speaks of the tapes in turn: they would stay in memory until a collection finds them.
     """
-    found = [finding for rule in chosen for finding in rule.findings(paths)]
+    seen = Paths(paths)
+    found = [finding for rule in chosen for finding in rule.findings(seen)]
     for tape in paths:
         tape.answers.clear()
     return found

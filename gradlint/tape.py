@@ -12,7 +12,7 @@ import functools
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar, cast
 
@@ -483,6 +483,21 @@ _Kind = TypeVar("_Kind", bound=Event)
 _OF_OPTIMIZERS = (OptimizerStep, ZeroGrad)
 
 
+class May(enum.Flag):
+    """What code that was not run may do: the side of a branch that no path took."""
+
+    STEP = enum.auto()  # an optimizer steps
+    CLEAR = enum.auto()  # gradients are cleared, or set
+    BACKWARD = enum.auto()
+    HOLD = enum.auto()  # an optimizer is given parameters
+    BIND = enum.auto()  # a name, an attribute or an item gets another value: a loss one more term
+    ANYTHING = STEP | CLEAR | BACKWARD | HOLD | BIND
+
+
+def _nothing(_: May) -> bool:
+    return False
+
+
 @dataclass(eq=False, slots=True)
 class Tape:
     """One path through one entry, or one traced run."""
@@ -492,17 +507,12 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    explored: bool = True  # False: a branch that speaks of training went one way on all paths of the entry
+    unrun: Callable[[May], bool] = _nothing  # whether code that no path of the entry has run may do something
     answers: dict[object, Any] = field(default_factory=dict)  # what rules have worked out about it, once it is whole
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
     _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)
     _optimizers: dict[int, Optimizer] = field(default_factory=dict)
     _searched: int = 0  # how many of the events these are of
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether what is on no path of the entry does not happen, as far as this one says."""
-        return self.complete and self.explored
 
     def write(self, event: Event) -> None:
         event.order = len(self.events)

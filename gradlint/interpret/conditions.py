@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import tape
 from gradlint.interpret import ahead, counters, registry
 from gradlint.interpret.machine import Raised
+from gradlint.interpret.paths import Branching
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -129,22 +130,38 @@ def truth(m: Machine, value: Abstract) -> bool | None:
 
 
 def decide(
-    m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True, whole: ir.Node | None = None
+    m: Machine,
+    value: Abstract,
+    node: ir.Node,
+    frame: Frame,
+    *,
+    default: bool = True,
+    picks_data: bool = False,
 ) -> bool:
-    """Whether a branch on `value` is taken; forks the path where that is unknown. `whole` is what hangs on it."""
+    """Whether a branch on `value` is taken; forks the path where that is unknown."""
     known = truth(m, value)
-    return choose(m, value, node, frame, default=default, whole=whole) if known is None else known
+    if known is not None:
+        return known
+    return choose(m, value, node, frame, default=default, picks_data=picks_data)
 
 
 def choose(
-    m: Machine, value: Abstract, node: ir.Node, frame: Frame, *, default: bool = True, whole: ir.Node | None = None
+    m: Machine,
+    value: Abstract,
+    node: ir.Node,
+    frame: Frame,
+    *,
+    default: bool = True,
+    whole: ir.Node | None = None,
+    picks_data: bool = False,
 ) -> bool:
-    """Whether a branch on `value` is taken, whose truth this path does not know."""
+    """Whether a branch on `value` is taken, whose truth this path does not know; `whole` is what hangs on it."""
     test = test_of(m, value)
     source = functools.partial(frame.code.rows, (whole or node).at)
     if test.relation == "true" and _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
         return True
-    answer, free = m.oracle.decide(node, test, default, source, keeps=_is_of_first_key(m, test))
+    site = Branching(node, frame.code.path, picks_data)
+    answer, free = m.oracle.decide(site, test, default, source, keeps=_is_of_first_key(m, test))
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over), None)
         text, holds = frame.text(node), answer

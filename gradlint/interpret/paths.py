@@ -22,6 +22,7 @@ from dataclasses import field
 from gradlint import memo, tape
 from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Symbol, Test
+from gradlint.ir import nodes as ir
 
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
@@ -38,15 +39,28 @@ TOGETHER = LEAST + 1  # that of combinations
 ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)  # steps on the branches of each rank, and on combinations
 OF_TESTS = 4  # tests have a part of it: they train to see that something trains, and the program is entered by itself
 
-Site = object  # the IR node of a branch
+Site = ir.Node  # the test of a branch
 Choice = tuple[Site, int | None]  # a site in all its rounds, or in its n-th visit
 Plan = frozenset[tuple[Choice, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Branching:
+    """Where a path branches: the node of the test and its file.
+
+    `picks_data`: its answer runs nothing, and picks between two values that no parameter leads to.
+    """
+
+    test: Site
+    file: str
+    picks_data: bool = False
 
 
 @dataclass(slots=True)
 class Visited:
     """What the runs so far have shown of one branch site."""
 
+    at: Branching
     default: bool
     rank: int = 0  # how much its source says that a rule may ask for: 0 is most
     sides: set[bool] = field(default_factory=set)
@@ -207,7 +221,7 @@ class Oracle:
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
 
     def decide(
-        self, site: Site, test: Test, default: bool, source: Callable[[], str], *, keeps: bool = False
+        self, at: Branching, test: Test, default: bool, source: Callable[[], str], *, keeps: bool = False
     ) -> tuple[bool, bool]:
         """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it.
 
@@ -217,8 +231,9 @@ class Oracle:
         known = self.facts.known(test)
         if known is not None:
             return known, False
+        site = at.test
         if site not in self.visited:
-            self.visited[site] = Visited(default, rank(source(), prepares=self.prepares))
+            self.visited[site] = Visited(at, default, rank(source(), prepares=self.prepares))
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
@@ -253,16 +268,16 @@ def explore(
     run: Callable[[Oracle], tape.Tape],
     spent: Callable[[], int],
     is_enough: Callable[[tape.Tape], bool],
-    cut_short: Callable[[bool], None],
+    cut_short: Callable[[], None],
+    visited: dict[Site, Visited],
     *,
     is_test: bool = False,
 ) -> Iterator[tape.Tape]:
-    """Runs the entry along its paths, until one `is_enough`.
+    """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show of its branches.
 
-    `spent` says how many steps all of them have taken; `cut_short` is told where the bounds leave some that are worth
-    it, and whether a branch that speaks of what rules report has gone one way on all paths.
+    `spent` says how many steps all of them have taken; `cut_short` is called where the bounds leave some that are
+    worth it.
     """
-    visited: dict[Site, Visited] = {}
     pending = _Pending(visited, OF_TESTS if is_test else 1)
     pending.add(frozenset())
     shown: set[object] = set()
@@ -292,7 +307,7 @@ def explore(
             visited[site].turned = visited[site].turned or turned
             pending.add(turned, turns=site, saves=lost and site is open_[-1])
     if pending.cut_short or pending.next(quiet=quiet >= QUIET) is not None:
-        cut_short(any(seen.rank == 0 and len(seen.sides) < 2 for seen in visited.values()))
+        cut_short()
 
 
 def is_lost(made: tape.Tape) -> bool:

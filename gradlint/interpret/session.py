@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from gradlint.interpret.values import (
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
-from gradlint.program import fields, parts
+from gradlint.program import fields, parts, summaries
 from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
 
@@ -71,7 +72,7 @@ class Session:
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
-        self.unexplored = False  # a branch that speaks of what rules report has gone one way on all paths
+        self.visited: dict[paths.Site, paths.Visited] = {}  # the branches that its paths have met
         self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
@@ -355,8 +356,9 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             program.forget(known)
             session.makes = False  # the paths are run anew, those first that may not come to it
             continue
+        unrun = functools.cache(functools.partial(_may_unrun, program, tuple(session.visited.values())))
         for made in tapes:
-            made.explored = not session.unexplored
+            made.unrun = unrun
         return tapes
 
 
@@ -376,14 +378,26 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
         return session.steps > _most(session, entry)
 
-    def cut_short(unexplored: bool) -> None:
-        session.unexplored = unexplored
+    def cut_short() -> None:
         source = program.source(path)
         if source is not None:
             session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
 
     session.has_trained, session.lost = False, 0
-    return paths.explore(run, lambda: session.steps, is_enough, cut_short, is_test=is_test(path, entry))
+    session.visited = {}
+    return paths.explore(
+        run, lambda: session.steps, is_enough, cut_short, session.visited, is_test=is_test(path, entry)
+    )
+
+
+def _may_unrun(program: Program, visited: Iterable[paths.Visited], effects: tape.May) -> bool:
+    """Whether a side of a branch that no path took may have one of these effects, in what it calls, too."""
+    return any(
+        summaries.may_of_side(program, seen.at.file, seen.at.test.at, not side, effects)
+        for seen in visited
+        if len(seen.sides) == 1 and not seen.at.picks_data
+        for side in seen.sides
+    )
 
 
 def _most(session: Session, entry: Entry) -> int:

@@ -92,6 +92,7 @@ from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
     Backward,
@@ -100,6 +101,7 @@ from gradlint.tape import (
     Fact,
     InPlace,
     Kind,
+    May,
     Module,
     Optimizer,
     OptimizerStep,
@@ -163,13 +165,13 @@ class _Written:
         return own is not None and any(other is not own and other.path == own.path for other in self.attached)
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
-    if not all(tape.is_whole for tape in paths):
-        return
-    found = [blocked for tape in paths for blocked in _blocked(tape)]
+    found = list(paths.some(_blocked))
+    if not found or not paths.never(lambda _: False, May.BIND | May.BACKWARD):
+        return  # what reaches them may be what was not run
     by_place: dict[Span, list[_Blocked]] = {}
-    for blocked in _least_meant(_untrained(found, paths) if found else ()):
+    for blocked in _least_meant(_untrained(found, paths)):
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])

@@ -69,11 +69,13 @@ from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import (
     Backward,
     Fact,
     Kind,
+    May,
     OptimizerStep,
     Parameter,
     Tape,
@@ -104,12 +106,12 @@ class _Unused:
     sinks: Sequence[Backward]  # all that there are
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
-    if not all(tape.is_whole for tape in paths):
-        return
     candidates = [(tape, beside) for tape in paths if (beside := _beside(tape))]
-    needed = {fact.at for tape in paths for fact in used(tape)} if candidates else set()
+    if not candidates or not paths.never(lambda _: False, May.BIND | May.BACKWARD):
+        return  # it may be part of what was not run
+    needed = {fact.at for tape in paths for fact in used(tape)}
     found = [(tape, unused) for tape, beside in candidates for unused in _unused(beside, tape, needed)]
     trained = distinct(leaf for tape in paths for sink in tape.backwards() for leaf in sink.leaves) if found else []
     told: set[Span] = set()

@@ -49,12 +49,13 @@ nothing of the mode that its callers are in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Iteration, ModuleCall, Tape, TrainMode, leaves
+from gradlint.tape import Iteration, May, ModuleCall, Tape, TrainMode, leaves
 from gradlint_rules.evaluated import back_propagated, calls_in_eval_mode
 from gradlint_rules.words import places
 
@@ -62,14 +63,14 @@ SEVERITY = Severity.NOTE
 _HELP = "Put the loop under `torch.no_grad()` or `torch.inference_mode()`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every loop that records graphs of a model in eval mode and back-propagates none of them."""
     recorded = [(tape, found) for tape in paths if (found := list(_recorded(tape)))]
     silent = {call.at for _, found in recorded for call, _, is_used in found if is_used}
+    if not recorded or not paths.never(lambda _: False, May.BACKWARD):
+        return
     told: set[Span] = set()
     for tape, found in recorded:
-        if not tape.is_whole:  # the backward may be what was not run
-            continue
         starts = {event.loop: event.at for event in tape.of(Iteration) if event.begins}
         for call, mode, _ in found:
             loop = starts.get(call.iteration[-1][0])

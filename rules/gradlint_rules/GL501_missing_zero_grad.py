@@ -110,8 +110,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Backward, Event, OptimizerStep, Tape, ZeroGrad
+from gradlint.tape import Backward, Event, May, OptimizerStep, Tape, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, by_hand, key
 from gradlint_rules.computed import foreign
 from gradlint_rules.leftover import left_overs
@@ -123,9 +124,11 @@ SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
     told: set[Span | tuple[Key, _Identity]] = set()
+    if not paths.never(lambda _: False, May.CLEAR):
+        return
     for account, update, sink in _never_cleared(accounts(paths)):
         root = key(update.step), account.optimizer.identity  # however many losses one clearing is missing for
         if not {sink.at, root} & told:

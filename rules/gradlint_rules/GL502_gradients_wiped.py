@@ -59,6 +59,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
     Backward,
@@ -67,6 +68,7 @@ from gradlint.tape import (
     Event,
     InPlace,
     Kind,
+    May,
     ModuleCall,
     Optimizer,
     Tape,
@@ -84,7 +86,7 @@ AT_RUN_TIME = True
 _HELP = "Clear before the backward, or after the step."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one loss of two."""
     told: set[Span] = set()
     found: list[tuple[Account, Update, Wiped]] = []
@@ -93,7 +95,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
         found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
     found = [each for each in found if key(each[1].step) not in fed and not _is_put_back(*each)]
-    if all(tape.is_whole for tape in paths):
+    if found and paths.never(lambda _: False, May.BIND | May.BACKWARD):
         found = _without_forgotten(paths, found)
     for account, update, wiped in (*found, *_halves(paths)):
         if wiped.clearing.at not in told:

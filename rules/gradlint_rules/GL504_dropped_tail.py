@@ -58,11 +58,12 @@ Dividing the shorter last window by N is not reported: it is what Lightning and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, End, Tape
+from gradlint.tape import Backward, End, May, Tape
 from gradlint_rules.training import with_the_rest
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, Leftover, accumulations, continues, is_counted, leftover
@@ -73,7 +74,7 @@ AT_RUN_TIME = True
 _HELP = "Step for the last batch, too: `if (i + 1) % n == 0 or i + 1 == len(loader):`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every condition of a step behind which gradients are left over, on every path that comes to it."""
     found: dict[Span, Report] = {}
     flushed: set[Span] = set()
@@ -87,7 +88,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             found.setdefault(accumulation.gate.at, _report(left))
         elif _was_run_out(accumulation):
             flushed.add(accumulation.gate.at)
-    yield from (found[at] for at in sorted(found.keys() - flushed))
+    if found and paths.never(lambda _: False, May.STEP):
+        yield from (found[at] for at in sorted(found.keys() - flushed))
 
 
 def _comes_out_even(tape: Tape) -> bool:

@@ -53,8 +53,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Tape
+from gradlint.tape import Clip, May
 from gradlint_rules.accounts import Account, Clipped, Key, accounts, key
 from gradlint_rules.held import identities, share
 from gradlint_rules.training import clipped_between
@@ -66,7 +67,7 @@ AT_RUN_TIME = True
 _HELP = "Clip between the backward and the step."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every clipping that finds nothing to clip wherever it runs."""
     found: dict[Key, tuple[Account, Clipped]] = {}
     sound: set[Key] = set()
@@ -78,8 +79,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         for clipped in account.clips:
             if not clipped.fresh and _is_misplaced(account, clipped.clip, in_time):
                 found.setdefault(key(clipped.clip), (account, clipped))
-    for place in sorted(found.keys() - sound):
-        yield _report(*found[place])
+    if found and paths.never(lambda _: False, May.BACKWARD):
+        yield from (_report(*found[place]) for place in sorted(found.keys() - sound))
 
 
 def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool:

@@ -59,6 +59,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
     Backward,
@@ -69,6 +70,7 @@ from gradlint.tape import (
     InPlace,
     Iteration,
     Kind,
+    May,
     Optimizer,
     OptimizerMade,
     OptimizerStep,
@@ -92,7 +94,7 @@ _UNREGISTERED = ("plain-container", "non-leaf-parameter", "non-leaf-grad", "non-
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every backward whose gradients are cleared in every round and never used; or that is not called."""
     has_optimizers = any(tape.of(OptimizerMade) or tape.optimizers() for tape in paths)
     if has_optimizers and not any(_uses_gradients(tape) for tape in paths) and not _hides_code(paths):
@@ -106,7 +108,9 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
                 yield Report(fact.at, message, f"Write `{fact.text}()`.")
 
 
-def _without_step(paths: Sequence[Tape]) -> Iterator[Report]:
+def _without_step(paths: Paths) -> Iterator[Report]:
+    if not paths.never(lambda _: False, May.STEP):
+        return
     told: set[Span] = set()
     steps = [step for tape in paths for step in tape.of(OptimizerStep)]
     stepped = {_called(step.optimizer) for step in steps}
@@ -149,7 +153,7 @@ def _is_tried(sink: Backward, account: Account) -> bool:
     return bool(begun) and (account.optimizer.order or 0) > begun[-1]
 
 
-def _without_scaler(paths: Sequence[Tape]) -> Iterator[tuple[Account, Backward, Event, Backward]]:
+def _without_scaler(paths: Paths) -> Iterator[tuple[Account, Backward, Event, Backward]]:
     """Backwards beside one of the same loss that a scaler scales, where a step follows that one alone.
 
     `if use_amp: scaler.scale(loss).backward(); scaler.step(optimizer); … else: loss.backward()`
@@ -171,9 +175,9 @@ def _called(optimizer: Optimizer) -> object:
     return optimizer.identity if optimizer.cls else optimizer.name.partition("[")[0]
 
 
-def _unfed(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Fact]]:
+def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
     """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
-    if not all(tape.is_whole for tape in paths) or any(True for tape in paths for _ in tape.backwards()):
+    if not paths.never(lambda tape: any(True for _ in tape.backwards()), May.BACKWARD):
         return
     if any(_named_alone(tape) for tape in paths):
         return
@@ -197,13 +201,14 @@ def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
     return held and fact.order < step.order and not any(fact.order < call.order < step.order for call in foreign(tape))
 
 
-def _astray(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
+def _astray(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of an optimizer that no backward reaches, each behind one whose gradients no optimizer uses.
 
     Where the model came after the optimizer, that is a stale optimizer (GL513).
     """
     steps = any(tape.of(OptimizerStep) for tape in paths)
-    if not steps or not all(tape.is_whole and _is_in_view(tape) for tape in paths):
+    may = May.BACKWARD | May.HOLD | May.BIND
+    if not steps or not paths.never(lambda tape: not _is_in_view(tape), may):
         return
     used: list[Parameter] | None = None
     for tape in paths:
@@ -267,9 +272,9 @@ def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
     return sinks[-1] if sinks else None
 
 
-def _unassigned(paths: Sequence[Tape]) -> Iterator[tuple[OptimizerStep, Backward]]:
+def _unassigned(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
-    if not all(tape.is_whole for tape in paths) or any(_fills(tape) for tape in paths):
+    if not paths.never(_fills, May.CLEAR | May.BACKWARD):
         return
     for tape in paths:
         for step in tape.of(OptimizerStep):
@@ -322,7 +327,7 @@ def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
     return Report(step.at, message, "Call `backward()` on the loss before the step.", places(step.at, related))
 
 
-def _hides_code(paths: Sequence[Tape]) -> bool:
+def _hides_code(paths: Paths) -> bool:
     """Whether a comparison with a counter always goes the same way here: what it leads to was not run."""
     sides: dict[Span, set[str]] = {}
     for tape in paths:

@@ -59,6 +59,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import (
     Backward,
@@ -66,6 +67,7 @@ from gradlint.tape import (
     Fact,
     InPlace,
     Kind,
+    May,
     Module,
     Optimizer,
     OptimizerStep,
@@ -93,7 +95,7 @@ class _Lost:
     whole: bool = False  # nothing of the model that this optimizer holds is trained any more
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every late part of a model that is trained by a loss and held by no optimizer, on any path."""
     found: dict[Span, _Lost] = {}
     kept: set[tuple[Span, str]] = set()
@@ -112,6 +114,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         if not found:
             replaced = _replaced(tape, optimizers, late | _late(tape, "copied"))
             found |= {replaced.at: replaced} if replaced is not None else {}
+    if not found or not paths.never(lambda _: False, May.HOLD):
+        return  # an optimizer may be given them in what was not run
     for at in sorted(found):
         lost = [parameter for parameter in found[at].parameters if (at, parameter.path) not in kept]
         if lost:

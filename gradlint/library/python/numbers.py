@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gradlint import tape
 from gradlint.interpret import conditions, counters, estimates, kept, tensors
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -176,8 +177,11 @@ def _best(m: Machine, call: Call, name: str, items: list[Abstract]) -> Abstract:
 
 
 def _larger(m: Machine, call: Call, name: str, left: Abstract, right: Abstract) -> Abstract:
-    test = Test(m.symbol(left), f"{name} of", m.symbol(right))
-    return left if conditions.decide(m, conditions.boolean(m, test, text(call)), call.node, call.frame) else right
+    asked = conditions.boolean(m, Test(m.symbol(left), f"{name} of", m.symbol(right)), text(call))
+    nodes = [tensors.node_of(m, each, call.node, call.frame) for each in (left, right)]
+    trained = (leaf for node in nodes if node is not None for leaf in tape.leaves(node))
+    picks_data = all(leaf.parameter is None for leaf in trained)
+    return left if conditions.decide(m, asked, call.node, call.frame, picks_data=picks_data) else right
 
 
 @function("builtins.len")
