@@ -217,11 +217,16 @@ class Optimizer:
     order: int | None = None  # number of events on the tape when it was made; None where that was not seen
     number: int = 0  # how many the same line, called in the same way, made before: `[SGD(…) for layer in layers]`
     unscales: bool = False  # by itself, where a scaler steps it: `fused=True`
+    earlier: list[tuple[int, list[Value]]] = field(default_factory=list)  # until which event it held what instead
 
     @property
     def identity(self) -> tuple[Span, tuple[Span, ...], str, int]:
         """What tells it from others on every path: one function can make several, and so can one line of a loop."""
         return self.at, self.stack, self.name, self.number
+
+    def held_at(self, order: int) -> list[Value]:
+        """What it holds when the event of this number happens: groups can be added later."""
+        return next((held for until, held in self.earlier if order < until), self.parameters)
 
     def holds(self, parameter: Parameter) -> bool:
         for value in self.parameters:

@@ -223,6 +223,7 @@ def current(m: Machine, value: Value) -> Value:
 def add_param_group(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
     handle = handle_of(m, optimizer, call)
     if handle is not None:
+        handle.earlier.append((len(m.tape.events), list(handle.parameters)))
         handle.complete = _collect(m, call.get(0, "param_group"), handle.parameters, call) and handle.complete
     return NONE
 

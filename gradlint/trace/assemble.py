@@ -76,6 +76,7 @@ class Assembler:
         self._steppers: dict[int, Any] = {}
         self._entered: list[tape.GradMode] = []
         self._made: Counter[tuple[Span, tuple[Span, ...]]] = Counter()  # optimizers, by where they are made
+        self._groups: dict[int, list[Held]] = {}  # what an optimizer was last seen to hold
         self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
         self._gates: dict[source.Loop, dict[Way, None]] = {}
@@ -310,6 +311,14 @@ class Assembler:
         assert isinstance(known, tape.Optimizer)
         return known
 
+    def _holds(self, optimizer: tape.Optimizer, note: Note) -> None:
+        """Writes down what an optimizer held until now, where it is something else than before."""
+        held: list[Held] = note.facts["held"]
+        before = self._groups.get(id(optimizer), held)
+        self._groups[id(optimizer)] = held
+        if before is not held:
+            optimizer.earlier.append((len(self.tape.events), [self.held(each) for each in before]))
+
     def scaler(self, stepper: Stepper | None) -> tape.Scaler | None:
         """A gradient scaler."""
         if stepper is None:
@@ -370,7 +379,9 @@ class Assembler:
         optimizer = None if stepper is None else self.optimizer(stepper)
         if stepper is not None:
             self._emptied.add(id(stepper))
-        cleared = [self.held(held) for held in note.facts["held"]] if optimizer is None else optimizer.parameters
+        if optimizer is not None:
+            self._holds(optimizer, note)
+        cleared = [self.held(held) for held in note.facts["held"]]
         yield tape.ZeroGrad(at=NOWHERE, optimizer=optimizer, parameters=tuple(cleared))
 
     def _on_clip(self, note: Note) -> Iterator[tape.Event]:
@@ -384,12 +395,13 @@ class Assembler:
 
     def _on_step(self, note: Note) -> Iterator[tape.Event]:
         optimizer = self.optimizer(note.facts["stepper"])
+        self._holds(optimizer, note)
         scaler = self.scaler(note.facts["scaler"])
         for loop, branch, _ in self._deciding(note.place):
             self._taken.setdefault(loop, set()).add(branch)
         event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
         if _was_taken(note):
-            event.starved = len(note.facts["starved"]) == len(note.facts["stepper"].held)
+            event.starved = len(note.facts["starved"]) == len(note.facts["held"])
             self._overwrite(note)
             yield from self._given(note)
         yield event
@@ -399,16 +411,16 @@ class Assembler:
 
         Where a backward came, which of them the code has set is not known: one stands for them.
         """
-        stepper: Stepper = note.facts["stepper"]
-        filled = [each for index, each in enumerate(stepper.held) if index not in note.facts["starved"]]
-        if id(stepper) not in self._emptied:
-            filled = [] if self.session.given.isdisjoint(stepper.held) else filled[:1]
+        held: list[Held] = note.facts["held"]
+        filled = [each for index, each in enumerate(held) if index not in note.facts["starved"]]
+        if id(note.facts["stepper"]) not in self._emptied:
+            filled = [] if self.session.given.isdisjoint(held) else filled[:1]
         for each in filled:
             yield tape.Fact(at=NOWHERE, what="gradient-set", value=self.held(each))
 
     def _overwrite(self, note: Note) -> None:
         """A step writes the parameters: those that a failing backward found changed show it."""
-        for held in note.facts["stepper"].held:
+        for held in note.facts["held"]:
             if held.cell is not None:
                 storage = self.storage(held.cell)
                 storage.version += 1
@@ -613,9 +625,8 @@ def _fill_unseen(session: Session) -> None:
             else:
                 pending += [(note, op) for op in graph if op.kind is tape.Kind.UNKNOWN and not op.inputs]
         elif note.kind == "step" and pending and _was_taken(note):
-            stepper: Stepper = note.facts["stepper"]
             starved = note.facts["starved"]
-            held = [each for index, each in enumerate(stepper.held) if index not in starved]
+            held = [each for index, each in enumerate(note.facts["held"]) if index not in starved]
             found = tuple(session.leaf(each) for each in held if each not in session.given)
             for sink, op in pending if found or not held else ():
                 _fill(op, found)

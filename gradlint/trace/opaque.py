@@ -19,7 +19,7 @@ def explained(session: Session) -> Iterator[str]:
     for note in session.notes:
         if note.kind == "step":
             stepper: Stepper = note.facts["stepper"]
-            found = {each for index, each in enumerate(stepper.held) if index in note.facts["starved"]}
+            found = {each for index, each in enumerate(note.facts["held"]) if index in note.facts["starved"]}
             starved[stepper] = starved.get(stepper, found) & found
     for stepper, found in starved.items():
         trained = (each for index, each in enumerate(stepper.held) if each in found and index not in stepper.frozen)

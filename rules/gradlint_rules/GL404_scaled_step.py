@@ -56,7 +56,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import OptimizerStep, ScalerUpdate, Tape
+from gradlint.tape import Backward, Event, OptimizerStep, Scaler, ScalerUpdate, Tape, Unscale, ZeroGrad
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import stepped_by_scaler
 from gradlint_rules.uncut import safe
@@ -64,6 +64,7 @@ from gradlint_rules.words import backward, calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+_OF_SCALERS = (OptimizerStep, ScalerUpdate, Unscale)
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -87,15 +88,42 @@ def _report(meeting: Meeting) -> Report:
     advice = f"Step by `{scaler}.step(optimizer)`, then call `{scaler}.update()`."
     related = places(step.at, *calls(step.stack, sink.stack), Related(sink.at, "the gradients are scaled here"))
     severity = None if meeting.scaled else Severity.WARNING
-    return Report(step.at, message, advice, related, severity, hints={"updated": "yes"} if _is_updated(meeting) else {})
+    hints = _hints(meeting, step)
+    if "stepped" in hints:
+        advice = f"Take this step out: `{scaler}` steps beside it."
+    return Report(step.at, message, advice, related, severity, hints=hints)
 
 
-def _is_updated(meeting: Meeting) -> bool:
-    """Whether the scaler is updated behind the step, wherever that stands."""
-    behind = (update for update in meeting.tape.of(ScalerUpdate) if update.order > meeting.event.order)
-    return any(update.scaler is meeting.gradients.scaler for update in behind)
+def _hints(meeting: Meeting, step: Event) -> dict[str, str]:
+    """Whether the scaler steps on the same gradients as well, and is updated before it comes to the optimizer again."""
+    assert isinstance(step, OptimizerStep)
+    around = [each for each in meeting.tape.among(*_OF_SCALERS) if _concerns(each, step, meeting.gradients.scaler)]
+    place = around.index(step)
+    beside = (*around[:place][-1:], *around[place + 1 :][:1])
+    hints = {}
+    if any(_steps_as_well(other, step, meeting.tape) for other in beside):
+        hints["stepped"] = "yes"
+    if any(isinstance(each, ScalerUpdate) for each in around[place + 1 :][:1]):
+        hints["updated"] = "yes"
+    return hints
+
+
+def _concerns(event: Event, step: OptimizerStep, scaler: Scaler) -> bool:
+    """Whether it is an update of the scaler, or an unscaling or a step of this optimizer."""
+    if isinstance(event, ScalerUpdate):
+        return event.scaler is scaler
+    return isinstance(event, Unscale | OptimizerStep) and event.optimizer is step.optimizer
+
+
+def _steps_as_well(other: Event, step: Event, tape: Tape) -> bool:
+    """Whether the scaler steps with nothing cleared or back-propagated between that and the step."""
+    if not isinstance(other, OptimizerStep) or other.scaler is None:
+        return False
+    first, second = sorted([other.order, step.order])
+    return not any(first < event.order < second for event in tape.among(Backward, ZeroGrad))
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Lets the scaler step."""
-    return safe("Step by the scaler", stepped_by_scaler(finding, source))
+    """Lets the scaler step, or takes the step out where the scaler steps beside it."""
+    title = "Leave the step to the scaler" if "stepped" in finding.hints else "Step by the scaler"
+    return safe(title, stepped_by_scaler(finding, source))

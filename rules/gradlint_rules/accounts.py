@@ -243,9 +243,10 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
             return True
         if not values and (event.optimizer is None or not event.optimizer.complete or not optimizer.complete):
             return False
-    if not optimizer.parameters:
+    parameters = optimizer.held_at(event.order)
+    if not parameters:
         return False
-    held = identities(optimizer.parameters)
+    held = identities(parameters)
     if not share(identities(values), held):
         return None
     if isinstance(event, InPlace) and not _zeroes(event):
@@ -253,7 +254,7 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     cleared += values
     done = identities(cleared)
     known = {id(one) for one in done}
-    return len(held) == len(optimizer.parameters) and all(id(one) in known or share(done, [one]) for one in held)
+    return len(held) == len(parameters) and all(id(one) in known or share(done, [one]) for one in held)
 
 
 def _may_clear(event: InPlace) -> bool:

@@ -60,15 +60,17 @@ def _steps_behind(clip: ast.stmt, scaler: str, source: FixSource) -> list[ast.Ca
 
 
 def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.step()` as `scaler.step(optimizer)`, with an update of the scaler where there is none."""
+    """`optimizer.step()` as `scaler.step(optimizer)`, with an update of the scaler where none comes before the next
+    step; where the scaler steps as well, no step at all."""
     statement = source.statement(finding.at)
     call = whole_call(statement)
     if call is None or call.args or call.keywords:
         raise NoFixError("the step does something else, too")
+    if "stepped" in finding.hints:
+        return (source.remove(statement),)
     scaler = scaler_around(statement, source)
     edits = [source.replace(call, f"{scaler}.step({receiver(call, source)})")]
-    updates = calls_of(source.scope(statement), "update")
-    if "updated" not in finding.hints and not any(receiver(update, source) == scaler for update in updates):
+    if "updated" not in finding.hints:
         edits.append(source.after(statement, f"{scaler}.update()"))
     return tuple(edits)
 

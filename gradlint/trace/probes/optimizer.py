@@ -242,7 +242,14 @@ def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor])
 
 def _after(session: Session, optimizer: Any, closure: bool) -> None:
     stepper = session.stepper(optimizer)
-    session.happened("step", stepper=stepper, scaler=session.scaler, closure=closure, starved=stepper.starved)
+    session.happened(
+        "step",
+        stepper=stepper,
+        held=stepper.held,
+        scaler=session.scaler,
+        closure=closure,
+        starved=stepper.starved,
+    )
     if session.scaler is not None:
         session.scaler_stepped = True
     session.stepped(stepper)
@@ -301,5 +308,5 @@ def _tell_cleared(session: Session, read: bool = False) -> None:
     for place, stepper, parameters, was_read in session.cleared:
         if read or was_read:
             session.note("clip", place, held=parameters, reads=True, exhausted=False)
-        session.note("zero", place, stepper=stepper, held=[] if stepper else parameters)
+        session.note("zero", place, stepper=stepper, held=parameters)
     session.cleared.clear()

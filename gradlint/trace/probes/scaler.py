@@ -112,7 +112,8 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _not_taken(session: Session, scaler: Any, optimizer: Any) -> None:
     """The scaler refused the step, or left it out because the gradients were not finite."""
-    session.happened("step", stepper=held(session, optimizer), scaler=_record(session, scaler), closure=False)
+    stepper = held(session, optimizer)
+    session.happened("step", stepper=stepper, held=stepper.held, scaler=_record(session, scaler), closure=False)
 
 
 def _read(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
