@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Protocol
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
-from gradlint.paths import Paths
 
 if TYPE_CHECKING:
+    from gradlint.paths import Paths
     from gradlint.tape import Tape
 
 CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
@@ -181,7 +181,7 @@ class FixSource(Protocol):
 
 
 FixFunction = Callable[[Finding, FixSource], Fix | None]
-Check = Callable[[Paths], Iterator[Report]]
+Check = Callable[["Paths"], Iterator[Report]]
 
 
 @dataclass(frozen=True)
@@ -243,6 +243,8 @@ class Rule:
 
     def findings(self, paths: Sequence[Tape]) -> Iterator[Finding]:
         """What this rule says of the tapes of one entry (one tape a path; a traced run has one)."""
+        from gradlint.paths import Paths
+
         seen = paths if isinstance(paths, Paths) else Paths(paths)
         return map(self.finding, self.check(seen))
 
@@ -260,6 +262,8 @@ def judge(chosen: Iterable[Rule], paths: Sequence[Tape]) -> list[Finding]:
 
     That speaks of the tapes in turn: they would stay in memory until a collection finds them.
     """
+    from gradlint.paths import Paths
+
     seen = Paths(paths)
     found = [finding for rule in chosen for finding in rule.findings(seen)]
     for tape in paths:
