@@ -205,6 +205,8 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
         if op == "%" and type(left.value) is int:
             m.session.counted(m, right)
         made = _constants(op, left.value, right.value, m, node, frame)
+        if op in ("*", "/"):
+            _scaled_zero(made, left, right)
         if isinstance(made, Const) and m.loops:
             return ahead.computed(m, op, left, right, counters.computed(op, left, right, made))
         return made
@@ -277,6 +279,12 @@ def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame:
         return Const(_PYTHON[op](left, right))
     except (TypeError, ValueError, ArithmeticError):
         return m.unknown(frame.text(node), data=True, type=kind)
+
+
+def _scaled_zero(made: Abstract, left: Const, right: Const) -> None:
+    """A zero that is scaled is written where it was: `weight * loss` of a `loss = 0` that nothing was added to."""
+    if isinstance(made, Const) and type(made.value) in (int, float) and made.value == 0:
+        made.at = next((side.at for side in (left, right) if side.value == 0), None)
 
 
 def arithmetic(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Tensor:

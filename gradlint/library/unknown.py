@@ -99,7 +99,7 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
     """An attribute that tensors have, of something that may be one."""
     if unknown.type not in ("", "tensor") or name.startswith("_"):
         return None
-    if unknown.data and unknown.origin is None and name != "requires_grad_":
+    if unknown.data and unknown.origin is None and name != "requires_grad_" and not _makes_another(name):
         return None
     if name == "backward":
         return None
@@ -109,6 +109,12 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
     if name in ("grad", "data", "shape", "T") and unknown.symbol in m.tensors:
         return of_tensor(m, m.tensors[unknown.symbol], name, at)
     return None
+
+
+def _makes_another(name: str) -> bool:
+    """Whether only tensors have a method: `batch.new_zeros(3)`, of what a loader gives."""
+    effect = lookup(name) if name.startswith("new_") else None
+    return effect is not None and effect.creates
 
 
 @method("unknown", "backward")

@@ -149,13 +149,29 @@ def _blame(arrival: Arrival) -> _Blame:
     fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH]
     if not found and not fresh:
         found = [value for value in _dead(arrival.loss, _inputs) if is_cut(value)]
+    found = found or [cut for value in terms for cut in _selecting(value)]
     if found:
+        found = _without_scales(found)
         return _by_reason(_frozen_for_the_step(found, arrival) or _likeliest(found, arrival.tape))
     if not fresh:
         fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.number is not None]
     if not fresh and _is_of_data(arrival.loss):
         return {Why.CONSTANT: [arrival.loss]}
     return _by_reason([value for value in fresh if _is_zero(value)] or fresh)
+
+
+def _without_scales(cuts: Sequence[Value]) -> list[Value]:
+    """The cuts, without numbers that scale what a tensor among them is cut from: `loss.detach() * (1 / loss.item())`.
+
+    With the graph of the tensor alone the loss has its gradient; with that of the number, too, it has none, or another.
+    """
+    tensors = [source for cut in cuts if cut.in_torch for source in cut.inputs]
+    if not tensors:
+        return list(cuts)
+    numbers = (cut for cut in cuts if not cut.in_torch)
+    known = {id(source) for source in tensors}
+    scales = {id(cut) for cut in numbers if any(id(value) in known for value in ancestors(*cut.inputs))}
+    return [cut for cut in cuts if id(cut) not in scales]
 
 
 def _is_of_data(loss: Value) -> bool:
@@ -257,6 +273,17 @@ def _by_reason(values: Sequence[Value]) -> _Blame:
     return found
 
 
+def _selecting(value: Value) -> Iterator[Value]:
+    """The cuts that choose among values that are not all zero: `argmax` of `prices[scores.argmax()]`."""
+    if bare(value.op) not in _FIRST or "division" in value.flags or not value.inputs:
+        return
+    base, *choices = value.inputs
+    sources = [source for source in _dead(base, _terms) if not source.inputs]
+    if any(not _is_zero(source) for source in sources):
+        for choice in choices:
+            yield from (cut for cut in _dead(choice, _inputs) if not choice.requires_grad and is_cut(cut))
+
+
 def _is_zero(constant: Value) -> bool:
     return bare(constant.op) in _ZEROS or constant.number == 0
 
@@ -279,6 +306,8 @@ def _inputs(value: Value) -> tuple[Value, ...]:
 def _terms(value: Value) -> tuple[Value, ...]:
     """The inputs whose gradient would be the value's: not a divisor, an index or a condition."""
     name = bare(value.op)
+    if "division" in value.flags and value.argument(0) is not None:
+        return tuple(source for source in value.inputs if source is value.argument(0))
     if name == "where" and len(value.inputs) == 3:
         return (value.inputs[0], value.inputs[2]) if value.op.startswith("torch.Tensor.") else value.inputs[1:]
     return _inputs(value)[:1] if name in _FIRST else _inputs(value)
