@@ -66,6 +66,7 @@ print(loss.item())
 - Gradients of `torch.autograd.grad` in a step that is not back-propagated, such as an adversarial example's.
 - Copies for logging: what does not flow into a loss is nobody's concern.
 - `torch.as_tensor(t)` of one tensor, `torch.stack`, `torch.cat`, `.cpu()`, `.to(…)`, `.float()`: they keep the graph.
+- A number that scales what is detached: `loss.detach() * (bound / loss.item())` is reported at the `detach`.
 
 ## Limits
 Where each of several routes has a cut of its own, the first in the source is the finding and the others are related

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-from gradlint.tape import Backward, Decision, Tape, Value
+from gradlint.tape import Backward, Decision, OptimizerStep, Tape, Value, ZeroGrad
 from gradlint_rules.asked import of_paths
 
 _Key = tuple[Span, bool, int]
@@ -19,6 +19,7 @@ class Arrival:
 
     tape: Tape
     sink: Backward
+    in_vain: bool = False  # on no path has this sink a gradient, in a loop that trains
 
     @property
     def loss(self) -> Value:
@@ -26,8 +27,13 @@ class Arrival:
 
     @property
     def is_starved(self) -> bool:
-        """Whether the backward happens and finds nothing that carries a gradient."""
-        return not self.loss.requires_grad and not (self.sink.guarded or self.sink.caught)
+        """Whether the backward happens and finds nothing that carries a gradient.
+
+        A `try` around it is for what may fail: that it always does is known to nobody.
+        """
+        if self.loss.requires_grad or self.sink.guarded:
+            return False
+        return self.in_vain or not self.sink.caught
 
 
 @of_paths
@@ -37,7 +43,32 @@ def arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
     for tape in paths:
         for sink in tape.backwards():
             sinks.setdefault((sink.at, sink.stack), []).append(Arrival(tape, sink))
-    return [sinks[key] for key in sorted(sinks)]
+    return [_judged(sinks[key]) for key in sorted(sinks)]
+
+
+def _judged(found: list[Arrival]) -> list[Arrival]:
+    """The arrivals at one sink; where none has a gradient, a `try` around it hides that."""
+    if not all(arrival.sink.caught and not arrival.loss.requires_grad for arrival in found):
+        return found
+    if not any(map(_trains, found)):
+        return found
+    return [Arrival(arrival.tape, arrival.sink, in_vain=True) for arrival in found]
+
+
+def _trains(arrival: Arrival) -> bool:
+    """Whether an optimizer is cleared before a sink, or steps behind it, in the same round of a loop.
+
+    It holds something that the loss is made of.
+    """
+    sink = arrival.sink
+    beside = arrival.tape.among(Backward, OptimizerStep, ZeroGrad)
+    place = beside.index(sink)
+    near = [*beside[max(place - 1, 0) : place], *beside[place + 1 : place + 2]]
+    turns = [each for each in near if not isinstance(each, Backward) and each.iteration == sink.iteration]
+    owners = [each.optimizer for each in turns if isinstance(each, OptimizerStep | ZeroGrad)]
+    parameters = [value.parameter for value in sink.ancestors if value.parameter is not None]
+    held = any(owner.holds(each) for owner in owners if owner is not None for each in parameters)
+    return held and bool(sink.iteration)
 
 
 def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[Decision]:
