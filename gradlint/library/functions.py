@@ -1,7 +1,8 @@
 """`torch.autograd.Function`: what `apply` makes of the `forward` that the program wrote.
 
 Facts for the rules: `ctx-tensor` (an input or output, `detail` says which, is kept as `ctx.name`),
-`function-not-applied` (an instance of a Function is called, or `detail` is "forward": its forward, without `apply`),
+`function-not-applied` (an instance of a Function is called; `detail` is "forward": its forward is, without `apply`, or
+"made": the class itself is, with tensors),
 `input-written` (`forward` wrote an input in place and gave `value` back without `mark_dirty`), `gradients` (a return of
 `backward` does not fit the inputs; `detail` says how: how many gradients, how many inputs, and what is wrong).
 """
@@ -274,7 +275,10 @@ def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call
 
 @method(FUNCTION, "__new__")
 def instance(m: Machine, cls: Class, call: Call) -> Abstract:
-    """`MyFunction()`: only its `apply` is of use."""
+    """`MyFunction()`: only its `apply` is of use; `MyFunction(x)` makes one, too, and computes nothing (2.13)."""
+    if any(map(_is_sure, call.args)) and m.session.member_of(cls, "__init__") is None and m.grad.enabled:
+        _tell_not_applied(m, cls, call, "made")
+        return _applied(m, cls, call, told=False)
     return Object(_INSTANCE, call.frame.span(call.node), {"cls": cls})
 
 

@@ -7,12 +7,16 @@ the source leaves open how many there are, nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Abstract, Builtin, Function, Object
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
 from gradlint.library.effects import lookup
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame
 
 _TENSORS_ONLY = frozenset(["-", "/", "//", "@", "**", "%"])
 _CALLABLE = frozenset(["zeros_like", "ones_like", "full_like", "empty_like", "rand_like"])
@@ -85,6 +89,17 @@ def nothing_for(backward: Function, number: int) -> ir.Position | None:
     return returns[0].at if given and all(_is_none(value, number) for value in given) else None
 
 
+def _named(scope: Frame, name: str) -> Function | None:
+    """The function of the program that a name stands for, where a function is written."""
+    frame: Frame | None = scope
+    while frame is not None:
+        if name in frame.locals:
+            found = frame.locals[name]
+            return found if isinstance(found, Function) else None
+        frame = frame.parent
+    return None
+
+
 def _is_none(value: ir.Node | None, number: int) -> bool:
     items = value.items if isinstance(value, ir.Display) else []
     is_plain = number < len(items) and not any(isinstance(item, ir.Star) for item in items)
@@ -103,6 +118,7 @@ class _Reader:
     def __init__(self, function: Function, statements: list[ir.Node]) -> None:
         positional = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
         self.gradients = frozenset(positional[1:])
+        self.scope = function.scope
         self.assigned: dict[str, list[ir.Node | None]] = {}
         self.filled: list[str] = []  # the names of lists that a method changes, once for each change
         for node in ir.within(statements):
@@ -167,11 +183,28 @@ class _Reader:
                 parts = [self._items(value.left, depth + 1)] * times
             case ir.Call(function=ir.Name(id="tuple"), args=[kept], kwargs=[]):
                 parts = [self._items(kept, depth + 1)]
+            case ir.Comprehension(kind="generator" | "list", clauses=[(_, iterable, [])]):
+                items = self._items(iterable, depth + 1)
+                parts = [items if items is None else [value.element for _ in items]]
+            case ir.Call(function=ir.Name(id=name)):
+                length = self._length_of(name)
+                parts = [None if length is None else [value for _ in range(length)]]
             case ir.Name() if len(known := self.assigned.get(value.id, [])) == 1:
                 items = self._items(known[0], depth + 1)
                 is_tuple = isinstance(known[0], ir.Display) and known[0].kind == "tuple"
                 parts = [items if items is None or is_tuple else [value for _ in items]]
         return None if None in parts else [item for part in parts for item in part or []]
+
+    def _length_of(self, name: str) -> int | None:
+        """How many values a function of the program gives: each of its returns writes a tuple of as many."""
+        known = None if name in self.assigned else _named(self.scope, name)
+        if known is None or known.node.is_generator or known.node.decorators:
+            return None
+        returns = [node for node in ir.within(body(known.node)) if isinstance(node, ir.Return)]
+        given = [node.value for node in returns]
+        lengths = {len(v.items) for v in given if isinstance(v, ir.Display) and v.kind == "tuple"}
+        plain = all(isinstance(v, ir.Display) and not any(isinstance(i, ir.Star) for i in v.items) for v in given)
+        return lengths.pop() if len(lengths) == 1 and plain else None
 
     def fault(self, node: ir.Return, value: ir.Node | None, inputs: int) -> Fault | None:
         """What is wrong with returning `value` for this many inputs; None where nothing is, or it is not known."""

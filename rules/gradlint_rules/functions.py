@@ -159,11 +159,17 @@ def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         case ast.Call(func=ast.Attribute(attr="forward", value=ast.Name()) as forward):
             edits = (source.replace_name(forward, "apply"),)
             return (*edits, source.remove_argument(call, call.args[0])) if _is_given_ctx(call, source) else edits
+        case ast.Call(func=ast.Name(id=name) as func) if _is_class(name, source):
+            return (source.replace(func, f"{name}.apply"),)
         case ast.Call(func=func):
             for value in values_of(func, source, call):
                 if isinstance(value, ast.Call) and not value.args and not value.keywords:
                     return (source.replace(value, f"{source.text(value.func)}.apply"),)
     raise NoFixError("not called as a function")
+
+
+def _is_class(name: str, source: FixSource) -> bool:
+    return any(isinstance(each, ast.ClassDef) and each.name == name for each in ast.walk(source.tree))
 
 
 def _is_given_ctx(call: ast.Call, source: FixSource) -> bool:
