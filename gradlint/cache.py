@@ -85,9 +85,13 @@ class Cache:
     has_more: bool = False  # than its file
 
     @classmethod
-    def of(cls, before: Cache, contents: Mapping[Path, str]) -> Cache:
-        """What still holds of an earlier analysis of the same files; nothing is kept in a file."""
-        return cls(None, _holding(_Kept(before.records), contents), dict(before.gists))
+    def of(cls, before: Cache, contents: Mapping[Path, str], texts: Mapping[Path, str]) -> Cache:
+        """What still holds of an earlier analysis of the same files; nothing is kept in a file.
+
+        `texts` are those that differ from what is on disk.
+        """
+        before._kept.whole()
+        return cls(None, dict(_holding(_Kept(before.records), contents, texts)), dict(before.gists))
 
     @classmethod
     def read(cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str]) -> Cache:
@@ -115,6 +119,26 @@ class Cache:
     def forget(self, paths: Iterable[Path]) -> None:
         for path in paths:
             del self.records[path]
+
+    def verdicts(self) -> dict[str, bool]:
+        """What trials of fixes have shown, by what stands for the fix and all that its trial rests on."""
+        try:
+            found = json.loads(self._verdicts.read_text(encoding="utf-8"))
+            return {str(name): bool(holds) for name, holds in found.items()}
+        except (OSError, ValueError, AttributeError, RecursionError):
+            return {}
+
+    def keep_verdicts(self, verdicts: Mapping[str, bool]) -> None:
+        """Writes down what trials have shown, beside the results that they rest on."""
+        try:
+            _write(self._verdicts, json.dumps(verdicts, separators=(",", ":")))
+        except OSError as error:
+            _warn("gradlint: nothing is kept in %s: %s", self._verdicts.parent, error.strerror)
+
+    @property
+    def _verdicts(self) -> Path:
+        assert self.file is not None, "verdicts are kept in a file"
+        return self.file.with_suffix(".fixes.json")
 
     def keep(self, made: Iterable[Mapping[Path, Record]]) -> None:
         """Takes the records that this run has made; all are written if there is a file for them, and anything new."""
@@ -210,19 +234,50 @@ def digest_of_text(text: str) -> str:
 
 def reaching(paths: Iterable[Path], records: Mapping[Path, Record]) -> set[Path]:
     """These files, and those whose imports lead to one of them."""
-    importers: dict[Path, list[Path]] = {}
+    return _reached(paths, _importers(records))
+
+
+def _importers(records: Mapping[Path, Record]) -> dict[Path, list[Path]]:
+    found: dict[Path, list[Path]] = {}
     for path, record in records.items():
         for target in record.imports.values():
             if target is not None:
-                importers.setdefault(target, []).append(path)
+                found.setdefault(target, []).append(path)
+    return found
+
+
+def _reached(paths: Iterable[Path], ways: Mapping[Path, Iterable[Path]]) -> set[Path]:
+    """These files, and all to which a way leads from one of them."""
     found = set(paths)
     pending = list(found)
     while pending:
-        for importer in importers.get(pending.pop(), ()):
-            if importer not in found:
-                found.add(importer)
-                pending.append(importer)
+        fresh = set(ways.get(pending.pop(), ())) - found
+        found |= fresh
+        pending += fresh
     return found
+
+
+class Grounds:
+    """What the analysis of a file and of those that import it rests on, in one word."""
+
+    def __init__(self, records: Mapping[Path, Record]) -> None:
+        self._records = records
+        self._importers = _importers(records)
+        self._imported = {
+            path: [target for target in record.imports.values() if target is not None]
+            for path, record in records.items()
+        }
+        self.of = functools.cache(self._of)
+        self._word = functools.cache(self._word_of)
+
+    def _of(self, path: Path) -> str:
+        files = _reached(_reached([path], self._importers), self._imported)
+        return digest("".join(sorted(self._word(file) for file in files if file in self._records)).encode())
+
+    def _word_of(self, file: Path) -> str:
+        """What stands for a file: its path, its content and where its imports lead."""
+        record = self._records[file]
+        return digest(os.fsencode(repr((str(file), record.content, sorted(map(str, record.imports.items()))))))
 
 
 @dataclass(slots=True)
@@ -261,7 +316,7 @@ def _rest(records: Mapping[Path, Record], texts: list[Any], written: Mapping[str
         }
 
 
-def _holding(kept: _Kept, contents: Mapping[Path, str]) -> dict[Path, Record]:
+def _holding(kept: _Kept, contents: Mapping[Path, str], texts: Mapping[Path, str] | None = None) -> dict[Path, Record]:
     """The records that still hold, and of those of edited files what does."""
     is_file = on_disk()
     records = kept.records
@@ -271,7 +326,7 @@ def _holding(kept: _Kept, contents: Mapping[Path, str]) -> dict[Path, Record]:
     if not gone and not edited:
         return records
     records = kept.whole()
-    edits = _edits({path: records[path] for path in edited}, now)
+    edits = _edits({path: records[path] for path in edited}, now, texts or {})
     states = {str(path): edits.get(path) for path in gone | edited}  # None: nothing of it holds
     held: dict[Path, Record] = {}
     for path, record in records.items():
@@ -294,14 +349,14 @@ def _leads_where_it_did(path: Path, record: Record, is_file: IsFile) -> bool:
     return all(resolve(path, *named, is_file) == target for named, target in record.imports.items())
 
 
-def _edits(records: Mapping[Path, Record], now: Mapping[Path, str]) -> dict[Path, Edited]:
-    """What is left of the parts of files whose content has changed; nothing where it is not on disk."""
-    on_disk = {path: record for path, record in records.items() if now[path] == content_of(path)}
-    if not on_disk:
+def _edits(records: Mapping[Path, Record], now: Mapping[Path, str], texts: Mapping[Path, str]) -> dict[Path, Edited]:
+    """What is left of the parts of files whose content has changed; nothing where it is not at hand."""
+    at_hand = {path: record for path, record in records.items() if path in texts or now[path] == content_of(path)}
+    if not at_hand:
         return {}
     from gradlint.program.modules import edited
 
-    return {path: edited(path, record.parts) for path, record in on_disk.items()}
+    return {path: edited(path, record.parts, texts.get(path)) for path, record in at_hand.items()}
 
 
 def _results_holding(path: Path, record: Record, states: Mapping[str, Edited | None]) -> dict[Entry, Result] | None:
@@ -355,10 +410,6 @@ def _load(file: Path) -> _Kept:
 
 
 def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tuple[str, Gist]]) -> None:
-    folder = file.parent
-    folder.mkdir(exist_ok=True)
-    if not (folder / _MARK).exists():
-        (folder / _MARK).write_text(_IGNORE, encoding="utf-8")
     parts = [(str(path), word) for path, record in records.items() for word in record.parts]
     numbers = {part: number for number, part in enumerate(parts)}
     kept = {
@@ -370,18 +421,27 @@ def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tupl
         {str(path): _written_gist(*each) for path, each in gists.items()},
         _written_resting(kept, numbers),
     ]
+    _write(file, json.dumps(written, separators=(",", ":")))
+    with contextlib.suppress(FileNotFoundError):  # another run does the same
+        _bound(file.parent)
+
+
+def _write(file: Path, text: str) -> None:
+    """Puts a file of the cache into its place, at once."""
     import tempfile
 
+    folder = file.parent
+    folder.mkdir(exist_ok=True)
+    if not (folder / _MARK).exists():
+        (folder / _MARK).write_text(_IGNORE, encoding="utf-8")
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps(written, separators=(",", ":")))
+            stream.write(text)
         os.replace(name, file)
     except BaseException:
         os.unlink(name)
         raise
-    with contextlib.suppress(FileNotFoundError):  # another run does the same
-        _bound(folder)
 
 
 def _bound(folder: Path) -> None:

@@ -79,7 +79,7 @@ class Texts:
 
     def programs(self, file: str) -> tuple[str, ...]:
         """The paths of the programs that a file holds."""
-        content = self.content(file)
+        content = self.content(file) if document.is_page(file) else None
         return document.programs(file, content) if isinstance(content, bytes) else (file,)
 
     def lines(self, path: str) -> Sequence[str]:
@@ -196,9 +196,9 @@ def check(
 ) -> Checked:
     """What is wrong in `files`; `given` holds the content of those that are not to be read from disk.
 
-    Without a `cache`, what has not changed since the check `before` is taken from there. Where it is for `judging`
-    fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil. `keeps`: another
-    check will come after it, or another run.
+    Without a `cache`, what has not changed since the check `before` of these files is taken from there. Where it is for
+    `judging` fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil.
+    `keeps`: another check will come after it, or another run.
     """
     texts = Texts({str(path): content for path, content in given.items()})
     digests: dict[str, str] = {}
@@ -215,12 +215,13 @@ def check(
     asked = settings.asked(files, judging=judging)
     real = dict(zip(programs, real_paths(map(pathlib.Path, programs)), strict=True))
     contents = {real[path]: content for path, content in digests.items() if content}
-    contents |= {path.resolve(): digest_of_text(text) for path, text in sources.items()}
+    texts_given = {path.resolve(): text for path, text in sources.items()}
+    contents |= {path: digest_of_text(text) for path, text in texts_given.items()}
     kept = Cache()
     if cache is not None:
         kept = Cache.read(cache, [code for code in rules() if code in asked], real.values(), contents)
-    elif before is not None and (before.codes, before.files) == (asked, tuple(files)):
-        kept = Cache.of(before.kept, contents)
+    elif before is not None and before.codes == asked and frozenset(before.files).issuperset(files):
+        kept = Cache.of(before.kept, contents, texts_given)
     gists, unread = _gists(real, texts, kept, contents)
     analysis = analyze(
         [pathlib.Path(path) for path in gists],

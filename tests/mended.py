@@ -133,6 +133,17 @@ PROGRAMS["GL103 a with around more than the loss"] = """\
      loss.backward()
      optimizer.step()
 """
+PROGRAMS["GL103 a with around the output and the loss"] = """\
+ for x, y in data:
+-    with torch.no_grad():
+-        out = model(x)
+-        loss = F.cross_entropy(out, y)
++    out = model(x)
++    loss = F.cross_entropy(out, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
 PROGRAMS["GL103 in a wrapper that measures"] = """\
  import functools
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Fix
-from gradlint.fix.edits import edited, is_consistent, leaves_a_program
+from gradlint.finding import Applicability, Finding, Fix
+from gradlint.fix.edits import drops_a_comment, edited, is_consistent, leaves_a_program
 from gradlint.fix.layout import Layout
 from gradlint.fix.source import File
 from gradlint.rule import NoFixError, rules
@@ -32,7 +32,7 @@ class Files:
         return self._files[path]
 
     def fix(self, finding: Finding) -> Fix | None:
-        """How the rule of a finding mends it; made once."""
+        """How a finding is mended, by its rule or as it says itself; made once. A safe fix keeps each comment."""
         if finding not in self._fixes:
             self._fixes[finding] = _fix(finding, self)
         return self._fixes[finding]
@@ -40,19 +40,22 @@ class Files:
 
 def with_fixes(findings: Iterable[Finding], files: Files) -> tuple[Finding, ...]:
     """The findings, each with its fix if there is one."""
-    return tuple(replace(finding, fix=fix) if (fix := files.fix(finding)) else finding for finding in findings)
+    return tuple(replace(finding, fix=files.fix(finding)) for finding in findings)
 
 
 def _fix(finding: Finding, files: Files) -> Fix | None:
     mend = rules()[finding.code].fix
-    file = files.file(finding.at.path) if mend else None
-    if mend is None or file is None:
+    file = files.file(finding.at.path) if mend or finding.fix else None
+    if file is None:
         return None
     try:
-        fix = mend(finding, file)
+        fix = finding.fix if mend is None else mend(finding, file)
     except NoFixError:
         return None
-    return fix if fix is not None and _is_sound(fix, file) else None
+    if fix is None or not _is_sound(fix, file):
+        return None
+    is_unsafe = fix.applicability is Applicability.SAFE and drops_a_comment(file.layout, fix.edits)
+    return replace(fix, applicability=Applicability.UNSAFE) if is_unsafe else fix
 
 
 def _is_sound(fix: Fix, file: File) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import bisect
+import collections
 import itertools
 import re
+import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -65,6 +67,21 @@ def leaves_a_program(layout: Layout, edits: Sequence[Edit]) -> bool:
     again, where that is enough.
     """
     return all(map(_is_whole, _touched(layout, edits))) or parses(edited(layout, edits))
+
+
+def drops_a_comment(layout: Layout, edits: Sequence[Edit]) -> bool:
+    """Whether a comment of the text is gone after these edits; one that stands elsewhere then is not."""
+    stretches = [layout.stretch(edit.at) for edit in edits]
+    if not any("#" in layout.text[start:end] for start, end in stretches):
+        return False
+    return not _comments(layout.text) <= _comments(edited(layout, edits))
+
+
+def _comments(text: str) -> collections.Counter[str]:
+    """The comments of a program, each as often as it stands there."""
+    lines = (line.rstrip("\r\n") + "\n" for line in Layout.lines_of(text))
+    tokens = tokenize.generate_tokens(lambda: next(lines, ""))
+    return collections.Counter(token.string.rstrip() for token in tokens if token.type == tokenize.COMMENT)
 
 
 def _touched(layout: Layout, edits: Sequence[Edit]) -> Iterator[str]:

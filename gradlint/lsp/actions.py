@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from gradlint.annotate import suppressed
-from gradlint.finding import Applicability, Finding
+from gradlint.finding import Finding
 from gradlint.fix.attach import with_fixes
 from gradlint.fix.edits import joined
-from gradlint.fix.offers import is_doubtful
 from gradlint.lsp.convert import Client, meet
-from gradlint.lsp.documents import View
+from gradlint.lsp.documents import Held, View, is_safe
 
 QUICK_FIX = types.CodeActionKind.QuickFix
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.gradlint"
@@ -42,19 +41,21 @@ class Menu:
     def actions(self, here: Sequence[Finding], only: Sequence[str] | None) -> Iterator[types.CodeAction]:
         """The actions for these findings, and for all of them, of the kinds that are wanted."""
         if wants(only, QUICK_FIX.value):
-            refused = self.view.refused or frozenset()
-            yield from self._fixes(with_fixes((each for each in here if each not in refused), self.view.files))
+            yield from self._fixes(here)
             yield from self._suppressions(here)
         if wants(only, FIX_ALL):
             yield from self._all_safe_fixes()
 
+    @property
+    def _held(self) -> Held:
+        return self.view.held or Held()
+
     def _fixes(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
-        for finding in here:
-            if finding.fix is not None:
-                is_safe = finding.fix.applicability is Applicability.SAFE
-                title = f"{finding.code}: {finding.fix.message}{'' if is_safe else ' (unsafe)'}"
+        for finding in with_fixes(here, self.view.files):
+            if finding.fix is not None and finding in self._held.alone:
+                title = f"{finding.code}: {finding.fix.message}{'' if is_safe(finding) else ' (unsafe)'}"
                 edits = self.client.text_edits(finding.fix.edits)
-                yield self._action(title, edits, [finding], is_preferred=is_safe)
+                yield self._action(title, edits, [finding], is_preferred=is_safe(finding))
 
     def _suppressions(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
         file = self.view.files.file(self.path)
@@ -71,9 +72,8 @@ class Menu:
                 yield self._action(f"{finding.code}: Suppress it on this line", edits, [finding])
 
     def _all_safe_fixes(self) -> Iterator[types.CodeAction]:
-        """Of what can spoil a program, none is among them: it is tried where it is asked for by itself."""
-        found = with_fixes((each for each in self.findings if not is_doubtful(each)), self.view.files)
-        safe = [each for each in found if each.fix and each.fix.applicability is Applicability.SAFE]
+        """Those that hold when all of them are made at once."""
+        safe = [each for each in with_fixes(self.findings, self.view.files) if each in self._held.together]
         file = self.view.files.file(self.path)
         if not safe or file is None:
             return

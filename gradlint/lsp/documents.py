@@ -12,9 +12,9 @@ from pygls import uris
 from gradlint import checker, config
 from gradlint.checker import Checked
 from gradlint.config import Settings
-from gradlint.finding import Finding
-from gradlint.fix.attach import Files
-from gradlint.fix.offers import taken_back
+from gradlint.finding import Applicability, Finding
+from gradlint.fix.attach import Files, with_fixes
+from gradlint.fix.offers import Trials
 from gradlint.report._place import shown_path
 from gradlint.source.files import discover
 from gradlint.source.parse import encoding_of
@@ -22,6 +22,22 @@ from gradlint.source.parse import encoding_of
 Override = Callable[[Settings], Settings]
 _UNTITLED = "untitled:"
 _SELECTION = ("select", "extend-select", "ignore", "extend-exclude")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What trials of fixes have shown: of those that were tried, which hold, and which safe ones do all at once."""
+
+    tried: frozenset[Finding] = frozenset()
+    alone: frozenset[Finding] = frozenset()
+    together: frozenset[Finding] = frozenset()
+
+    def __or__(self, other: Held) -> Held:
+        """What two trials have shown: a fix that fails in one of them does not hold."""
+        failed = (self.tried - self.alone) | (other.tried - other.alone)
+        apart = (self.tried - self.together) | (other.tried - other.together)
+        alone, together = (self.alone | other.alone) - failed, (self.together | other.together) - apart
+        return Held(self.tried | other.tried, alone, together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +49,7 @@ class View:
     checked: Checked
     settings: Settings
     files: Files
-    refused: frozenset[Finding] | None = None  # whose fixes are not kept; None where that was not tried
+    held: Held | None = None  # None where no fix was tried yet
 
     def speaks_of(self, path: str) -> bool:
         """Whether something was found in the file at `path`."""
@@ -72,8 +88,17 @@ def examine(path: str, version: int | None, texts: Mapping[str, str], outweigh: 
 
 
 def tried(view: View) -> View:
-    """The view once those of its fixes were tried that can spoil the program."""
-    return replace(view, refused=taken_back(view.checked, view.settings))
+    """The view once its fixes were tried."""
+    trials = Trials(view.checked, view.files)
+    found = frozenset(each for each in with_fixes(view.findings, view.files) if each.fix is not None)
+    alone = trials.holding(found)
+    together = trials.together(each for each in alone if is_safe(each))
+    return replace(view, held=Held(found, alone, frozenset(together)))
+
+
+def is_safe(finding: Finding) -> bool:
+    """Whether a finding has a safe fix."""
+    return finding.fix is not None and finding.fix.applicability is Applicability.SAFE
 
 
 def encoded(text: str) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import operator
 import os
 import pathlib
 import threading
@@ -26,10 +27,9 @@ from pygls.lsp.server import LanguageServer
 from gradlint import __version__
 from gradlint.errors import UserError
 from gradlint.finding import Finding
-from gradlint.fix.offers import is_doubtful
 from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, Menu, wants
 from gradlint.lsp.convert import Client, meet, moved
-from gradlint.lsp.documents import Override, View, encoded, examine, name, override, tried
+from gradlint.lsp.documents import Held, Override, View, encoded, examine, name, override, tried
 from gradlint.rule import rules
 from gradlint.source.parse import split_lines
 
@@ -112,9 +112,31 @@ class Server(LanguageServer):
             return
         if error := task.exception():
             self.views.pop(uri, None)
-            told = "".join(traceback.format_exception(error, limit=-20))
-            self.window_log_message(types.LogMessageParams(types.MessageType.Error, told))
+            self._log(error)
         self.publish(uri)
+        if (view := self.views.get(uri)) is not None and view.findings and uri in self.names:
+            self.begin_trial(uri, view)
+
+    def begin_trial(self, uri: str, view: View) -> asyncio.Future[View]:
+        """Try the fixes of a view, once, whoever asks: before the check of a text that is written next."""
+        if uri not in self.trials or self.trials[uri][0] is not view:
+            job = asyncio.get_running_loop().run_in_executor(self.thread_of_checks, tried, view)
+            job.add_done_callback(functools.partial(self._was_tried, uri, view))
+            self.trials[uri] = view, job
+        return self.trials[uri][1]
+
+    def _was_tried(self, uri: str, view: View, job: asyncio.Future[View]) -> None:
+        """A trial is done; a bug of ours in it costs the fixes."""
+        error = None if job.cancelled() else job.exception()
+        if error is not None:
+            self._log(error)
+        if self.views.get(uri) is view and not job.cancelled():
+            self.views[uri] = replace(view, held=Held()) if error is not None else job.result()
+            del self.trials[uri]
+
+    def _log(self, error: BaseException) -> None:
+        told = "".join(traceback.format_exception(error, limit=-20))
+        self.window_log_message(types.LogMessageParams(types.MessageType.Error, told))
 
     async def settled(self, uri: str) -> View | None:
         """What was found in the text that the document has now, by its own check and by those of others; None where it
@@ -127,29 +149,29 @@ class Server(LanguageServer):
         content = encoded(self.workspace.get_text_document(uri).source)
         return self._joined(uri, [view for view in self._seen(uri) if self._content(view, uri) == content])
 
-    async def proved(self, uri: str, asked: types.Range) -> View | None:
-        """What is settled of a document; where a fix is asked for that can spoil the program, those were tried."""
+    async def proved(self, uri: str) -> View | None:
+        """What is settled of a document, once the fixes of all that was found in it were tried."""
         while (view := await self.settled(uri)) is not None:
-            untried = [each for each in self._about(uri) if each in self.views and self.views[each].refused is None]
-            if not untried or not any(map(is_doubtful, self.menu(uri, view).at(asked))):
+            if not await self._tried_about(uri):
                 break
-            await self._try(untried[0], self.views[untried[0]])
         return view
 
-    async def _try(self, uri: str, view: View) -> None:
-        """Try the fixes of a view, once, whoever asks meanwhile."""
-        if uri not in self.trials or self.trials[uri][0] is not view:
-            job = asyncio.get_running_loop().run_in_executor(self.thread_of_checks, tried, view)
-            self.trials[uri] = view, job
-        done = await asyncio.shield(self.trials[uri][1])
-        if self.views.get(uri) is view:
-            self.views[uri] = done
-            del self.trials[uri]
+    async def _tried_about(self, uri: str) -> bool:
+        """Whether fixes of what was found in a document had not yet been tried; now they were."""
+        untried = [each for each in self._about(uri) if each in self.views and self.views[each].held is None]
+        if untried:
+            await asyncio.wait([self.begin_trial(each, self.views[each]) for each in untried])
+        return bool(untried)
 
     async def soon(self, uri: str, view: Awaitable[View | None]) -> View | None:
         """The view; TimeoutError where it takes too long for one of a document that was checked before."""
         async with asyncio.timeout(LOOK if uri in self.views else None):
             return await view
+
+    async def recalled(self, uri: str) -> View | None:
+        """What is remembered of a document, once the fixes of it were tried."""
+        await self._tried_about(uri)
+        return self.remembered(uri)
 
     def remembered(self, uri: str) -> View | None:
         """What was found in the document when it was last checked, whatever text it has now."""
@@ -174,8 +196,8 @@ class Server(LanguageServer):
         if not views:
             return None
         findings = dict.fromkeys(finding for view in views for finding in view.findings)
-        refused = frozenset(finding for view in views for finding in view.refused or ())
-        return replace(views[0], version=self._version(uri), findings=tuple(findings), refused=refused)
+        held = functools.reduce(operator.or_, (view.held or Held() for view in views))
+        return replace(views[0], version=self._version(uri), findings=tuple(findings), held=held)
 
     def _about(self, uri: str) -> Sequence[str]:
         """The documents whose checks say something of the document `uri`: itself before the others."""
@@ -344,10 +366,10 @@ async def _code_actions(server: Server, params: types.CodeActionParams) -> list[
     uri, asked, only = params.text_document.uri, params.range, params.context.only
     is_a_look = server.makes_edits_later and (only is None or not wants(only, FIX_ALL))
     try:
-        proved = server.proved(uri, asked) if wants(only, QUICK_FIX.value) else server.settled(uri)
+        proved = server.proved(uri)
         view = await (server.soon(uri, proved) if is_a_look else proved)
     except TimeoutError:
-        view = server.remembered(uri)
+        view = await server.recalled(uri)
         return list(_promised(server, view, uri, asked)) if view is not None and wants(only, QUICK_FIX.value) else []
     if view is None:
         return []
@@ -374,7 +396,7 @@ async def _resolved(server: Server, action: types.CodeAction) -> types.CodeActio
     if not isinstance(uri, str) or not action.diagnostics:
         return action
     place = action.diagnostics[0].range
-    view = await server.proved(uri, place)
+    view = await server.proved(uri)
     if view is None:
         return action
     menu = server.menu(uri, view)

@@ -513,9 +513,9 @@ class Program:
             m.session.stars.append(module)
 
 
-def edited(path: Path, before: Mapping_[str, parts.Text]) -> parts.Edited:
-    """What is left of the parts of a file on disk."""
-    content = document.decode(str(path), document.read(path))
+def edited(path: Path, before: Mapping_[str, parts.Text], text: str | None) -> parts.Edited:
+    """What is left of the parts of a file that has this text, or is read from disk."""
+    content = document.decode(str(path), document.read(path)) if text is None else text
     parsed = parse.parse(str(path), content) if isinstance(content, str) else content
     read = (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
     return texts.edited(before, Program(lambda _: read).source(path))

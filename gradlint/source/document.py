@@ -33,6 +33,11 @@ def file_of(path: str) -> str:
     return parted(path)[0]
 
 
+def is_page(path: str) -> bool:
+    """Whether the path is that of a page of Markdown, or of a block of one."""
+    return _PAGE.fullmatch(path) is not None
+
+
 def read(path: pathlib.Path) -> bytes:
     """The bytes of the file that holds the program at `path`."""
     return pathlib.Path(file_of(str(path))).read_bytes()

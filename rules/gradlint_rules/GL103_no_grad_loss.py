@@ -78,7 +78,7 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut, Tape
 from gradlint_rules.leaks import leak
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
-from gradlint_rules.uncut import grad_mode_on, unsafe
+from gradlint_rules.uncut import computed_from, grad_mode_on, unsafe
 from gradlint_rules.words import backward, loss_of, when
 
 SEVERITY = Severity.ERROR
@@ -102,11 +102,14 @@ def _message(found: Starved) -> str:
 
 
 def _lines(found: Starved) -> dict[str, str]:
-    """The lines that compute the loss with grad mode off, of what an optimizer is to train where that is known."""
-    tape, at = found.arrival.tape, found.at
-    cut = [value for value in found.arrival.sink.ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == at]
+    """The lines that compute the loss of what grad mode has cut, or of what an optimizer is to train, if that is known.
+
+    What is computed of a cut value has no gradient to lose any more, and has to be computed with grad mode on, too.
+    """
+    tape, at, ancestors = found.arrival.tape, found.at, found.arrival.sink.ancestors
+    cut = [value for value in ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == at]
     trained = [value for value in cut if any(is_trained_by(optimizer, value) for optimizer in tape.optimizers())]
-    places = {place for value in trained or cut for place in (value.at, *value.stack)}
+    places = {place for value in computed_from(trained or cut, ancestors) for place in (value.at, *value.stack)}
     return {"lines": " ".join(str(place.line) for place in sorted(places) if place.path == at.path)}
 
 

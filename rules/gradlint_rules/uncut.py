@@ -266,6 +266,21 @@ def _is_wrapper(body: Sequence[ast.stmt]) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Starred) for node in nodes)
 
 
+def computed_from(values: Iterable[Value], among: Iterable[Value]) -> list[Value]:
+    """These values and what was computed from them, of those `among` which they are."""
+    users: dict[int, list[Value]] = {}
+    for user in among:
+        for source in user.inputs:
+            users.setdefault(id(source), []).append(user)
+    found = {id(value): value for value in values}
+    pending = list(found.values())
+    for value in pending:
+        fresh = [user for user in users.get(id(value), ()) if id(user) not in found]
+        found |= {id(user): user for user in fresh}
+        pending += fresh
+    return pending
+
+
 def is_grad_mode(node: ast.expr, source: FixSource) -> bool:
     """Whether an expression is what switches grad mode off."""
     return source.called(node.func if isinstance(node, ast.Call) else node) in _OFF
