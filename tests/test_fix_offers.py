@@ -8,7 +8,7 @@ import json
 import pathlib
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -16,9 +16,10 @@ from commandline import Run
 from programs import Program, cases
 
 from gradlint import cache
+from gradlint.checker import Checked
 from gradlint.finding import Applicability, Finding, Fix
 from gradlint.fix import offers
-from gradlint.fix.trial import changed
+from gradlint.fix.trial import Change, changed
 from gradlint.rule import FixSource, rules
 
 SHARE = 16  # of the fixtures one in so many, by what they hold: another one when one of them is edited
@@ -141,8 +142,13 @@ def test_of_many_fixes_only_the_bad_one_is_not_offered(
 def test_what_a_trial_has_shown_is_kept_until_something_changes(
     tmp_path: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trials: list[object] = []
-    monkeypatch.setattr(offers, "changed", lambda *given: trials.append(given) or changed(*given))
+    trials: list[Change] = []
+
+    def counted(checked: Checked, contents: Mapping[pathlib.Path, bytes], *given: Any) -> Change:
+        trials.append(changed(checked, contents, *given))
+        return trials[-1]
+
+    monkeypatch.setattr(offers, "changed", counted)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("import helper\n" + THREE)
     (tmp_path / "helper.py").write_text("x = 1\n")

@@ -40,13 +40,6 @@ NEWER = {
     "an unpacking comprehension, a lazy import (3.15)": "xs = [*ys for ys in [[1], [2]]]\nlazy import json\n",
 }
 DETACHED = HEADER + "loss = model(data[0][0]).detach().sum()\nloss.backward()\n"
-ENDLESS = """\
-import torch
-from torch import nn
-model = nn.Linear(4, 1)
-{}loss = model(torch.rand(2, 4)).detach().sum()
-loss.backward()
-"""
 
 
 def codes(run: Run, path: pathlib.Path) -> list[str]:

@@ -252,7 +252,7 @@ def _out_of(compound: ast.With, lines: set[int], source: FixSource) -> tuple[Edi
     """Moves the statements on these lines, at the beginning or the end of a `with`, out of it."""
     body = compound.body
     meant = [any(each.lineno <= line <= (each.end_lineno or 0) for line in lines) for each in body]
-    if not any(meant) or all(meant):
+    if not any(meant) or (meant[0] and meant[-1]):
         return (source.unwrap(compound),)
     first, last = meant.index(True), len(meant) - meant[::-1].index(True)
     if first == 0:
