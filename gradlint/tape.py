@@ -177,7 +177,6 @@ class Value:
     text: str = ""  # the source of the expression, shortened
     name: str = ""  # the variable or attribute it was first bound to
     around: tuple[tuple[str, Value], ...] = ()  # of a constant: the local names with gradient where it was made
-    conditions: tuple[str, ...] = ()  # of a selection or quotient in a traced run: those on the way to it
     flags: frozenset[str] = frozenset()  # facts for single rules ("softmax", "sum-reduction", ...)
     order: int = 0  # number of events on the tape when it was made
     iteration: tuple[tuple[int, int], ...] = ()  # (loop, round) pairs around it, outermost first

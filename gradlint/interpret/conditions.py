@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Container
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
@@ -174,7 +175,17 @@ def choose(
             not m.loops and not m.state.get("sampling"),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
+        m.state.setdefault("questions", []).append(test)
     return answer
+
+
+def decided(m: Machine) -> tuple[tape.Decision, ...]:
+    """The decisions of a path, each about all the tensors that were asked, those too that were met after it alone."""
+    found = []
+    for decision, test in zip(m.oracle.decisions, m.state.get("questions", ()), strict=True):
+        asked = tuple(dict.fromkeys((*decision.about, *about(m, test))))
+        found.append(decision if len(asked) == len(decision.about) else replace(decision, about=asked))
+    return tuple(found)
 
 
 def assume(m: Machine, value: Abstract, at: Span, text: str) -> None:
@@ -483,6 +494,14 @@ def _is_of_a_batch(m: Machine, symbol: Symbol) -> bool:
             return False
         part = part.source
     return False
+
+
+def is_collated(symbol: Symbol) -> bool:
+    """Whether it is a batch of a loader, or an item of one, of any depth."""
+    part: Symbol | None = symbol
+    while part is not None and isinstance(part.key, tuple) and part.key[0] == "item":
+        part = part.source
+    return part is not None and isinstance(part.key, tuple) and part.key[0] == "batch"
 
 
 def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:

@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import ahead, conditions, counters, kept, tensors
+from gradlint.interpret import ahead, chances, conditions, counters, kept, tensors
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -300,11 +300,18 @@ def arithmetic(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
         made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL) else made.node.dtype
         made.node.factor = _factor(m, right)
         made.node.flags |= {"division"}
+        _note_count(m, made.node, right)
     if op == "*":
         made.node.factor = _factor(m, left if isinstance(left, Const | Unknown) else right)
         made.node.flags |= {"product"}
     _scalar_constant(op, left, right, made)
     return made
+
+
+def _note_count(m: Machine, quotient: Value, divisor: Abstract) -> None:
+    """Writes down whether a count that something with gradient is divided by is ever zero, by what is seen."""
+    if isinstance(divisor, Tensor) and quotient.requires_grad and not divisor.node.requires_grad:
+        chances.note(m, quotient, chances.of_none(divisor.node))
 
 
 def _scalar_constant(op: str, left: Abstract, right: Abstract, made: Tensor) -> None:
@@ -506,9 +513,18 @@ def state_of(value: Abstract | None) -> object:
     return id(value) if isinstance(value, Instance) and "member" in value.state else None
 
 
+def _collated(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """What a loader has put together of samples, as the tensor that it is; anything else as it is."""
+    is_one = isinstance(value, Unknown) and value.type in ("", "tensor") and value.origin is None
+    is_one = is_one and conditions.is_collated(m.symbol(value))
+    return tensors.as_tensor(m, value, node, frame) if is_one else value
+
+
 def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """`left op right`: elementwise where one is a tensor."""
     text = frame.text(node)
+    if op in _COMPARISONS:
+        left, right = (_collated(m, side, node, frame) for side in (left, right))
     if op in _COMPARISONS and (isinstance(left, Tensor) or isinstance(right, Tensor)):
         plain = [conditions.known_number(side) for side in (left, right)]
         if None not in plain:
@@ -985,6 +1001,9 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
         if not all(isinstance(part, Unknown) and part.type == "number" for part in parts):
             made.node.flags |= {"selection"}
         made.node.inference = made.node.inference or False
+        for mask in chosen if made.node.requires_grad else ():
+            if mask.dtype is DType.BOOL:
+                chances.note(m, made.node, chances.of_nothing(mask))
     key = tuple(_index_key(m, part) for part in parts)
     m.identify(made.node, m.symbol(target).derive(("item", key), frame.text(node)))
     return made

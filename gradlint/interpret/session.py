@@ -370,7 +370,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
             machine.tape.complete = _run(machine, program, path, entry)
         finally:
             session.steps += machine.steps
-        machine.tape.decisions = tuple(oracle.decisions)
+        machine.tape.decisions = conditions.decided(machine)
         return machine.tape
 
     def is_enough(made: tape.Tape) -> bool:

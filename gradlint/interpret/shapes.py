@@ -5,15 +5,21 @@ And whether views leave the elements in the order in which they lie in memory.
 
 from __future__ import annotations
 
+import itertools
+import math
+
 from gradlint.interpret.values import Symbol, Tensor, range_length
 from gradlint.library.effects import lookup
-from gradlint.tape import Value
+from gradlint.tape import DType, Value
 
 FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
 BY_ELEMENT = {"abs", "add", "bfloat16", "bool", "clamp", "clip", "clone", "cos", "cpu", "cuda", "detach", "div", "eq"}
 BY_ELEMENT |= {"double", "exp", "float", "floor", "ge", "gt", "half", "int", "le", "log", "log1p", "long", "lt", "mul"}
 BY_ELEMENT |= {"ne", "neg", "pow", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "sub", "tanh"}
 BY_ELEMENT |= {"to", "truediv"}
+_SHAPED = BY_ELEMENT | {"bitwise_not", "bitwise_and", "bitwise_or", "invert", "logical_not", "logical_and", "argsort"}
+_SHAPED |= {"logical_or", "isnan", "isfinite", "__setitem__", "contiguous", "type_as", "bernoulli", "bernoulli_"}
+_LIKE = frozenset(["rand_like", "randn_like", "zeros_like", "ones_like", "randint_like"])
 _REDUCTIONS = frozenset(["all", "amax", "amin", "any", "argmax", "argmin", "mean", "norm", "prod", "std", "sum", "var"])
 _PRODUCTS = frozenset(["matmul", "mm", "mv"])
 _IN_ORDER = frozenset(["data", "detach", "squeeze", "unflatten", "unsqueeze", "view", "view_as"])  # of what is in order
@@ -32,6 +38,11 @@ def known_length(tensor: Tensor) -> int | None:
     """The first size of a tensor, where it is a number that is written down."""
     size = first_size(tensor.node)
     return size if isinstance(size, int) else None
+
+
+def shape(value: Value) -> Shape | None:
+    """The sizes of a tensor, where the program writes them down."""
+    return _shape(value, _DEEPEST)
 
 
 def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:
@@ -62,30 +73,72 @@ def _shape(value: object, depth: int) -> Shape | None:
     if op in FRESH:
         last = max((place for place, _ in value.arguments if isinstance(place, int)), default=-1)
         return tuple(value.argument(place) for place in range(last + 1))
-    if op in BY_ELEMENT:
+    if op in ("randint", "arange"):
+        return _counted(value, op)
+    if op in _SHAPED:
         return _broadcast([_shape(source, depth - 1) for source in value.inputs])
-    first = _shape(value.argument(0), depth - 1)
+    first = _shape(value.argument(0, "input") or next(iter(value.inputs), None), depth - 1)
     if first is None:
         return None
+    if op in _LIKE:
+        return first
+    if op in ("split", "chunk"):
+        return _cut(value, op, first)
+    if op in ("unbind", "unsqueeze", "flatten"):
+        return _turned(value, op, first)
     if op in _REDUCTIONS:
         return _reduced(value, op, first)
     if op == "__getitem__":
-        return _taken(value.argument(1), first)
+        index = value.argument(1)
+        is_chosen = index is None and "selection" in value.flags and len(value.inputs) == 2
+        return _taken(value.inputs[1] if is_chosen else index, first)
     if op in _PRODUCTS and len(first) > 1:  # (n, k) @ (k, m), (n, k) @ (k,)
         other = _shape(value.argument(1, "other"), depth - 1)
         return None if other is None else (*first[:-1], *other[-1:]) if len(other) == 2 else first[:-1]
     return None
 
 
+def _counted(value: Value, op: str) -> Shape | None:
+    """Of whole numbers: `randint(low, high, (2, 3))`, `randint(high, (2, 3))`, `arange(6)`, `arange(2, 6)`."""
+    if op == "randint":
+        given = value.argument("size") or value.argument(2) or value.argument(1)
+        return given if isinstance(given, tuple) else None
+    first, second = value.argument(0, "start"), value.argument(1, "end")
+    start, end = (0, first) if second is None else (first, second)
+    is_plain = type(start) is int and type(end) is int and value.argument(2, "step") is None
+    return (range_length(start, end, 1),) if is_plain else None  # type: ignore[arg-type]
+
+
+def _cut(value: Value, op: str, first: Shape) -> Shape | None:
+    """Of a part of a tensor that is split along its first axis: of one as large as the others."""
+    size, whole = value.argument(1, "split_size", "split_size_or_sections", "chunks"), first[0] if first else None
+    if type(size) is not int or size < 1 or not isinstance(whole, int) or value.argument(2, "dim") not in (None, 0):
+        return None
+    return (min(size, whole) if op == "split" else -(-whole // size), *first[1:])
+
+
+def _turned(value: Value, op: str, first: Shape) -> Shape | None:
+    """What `unbind`, `unsqueeze(dim)` and `flatten(start)` make of a shape."""
+    axis = value.argument(1, "dim", "start_dim")
+    if op == "unbind":
+        return first[1:] if axis in (None, 0) else None
+    if op == "unsqueeze":
+        place = axis + len(first) + 1 if isinstance(axis, int) and axis < 0 else axis
+        return (*first[:place], 1, *first[place:]) if isinstance(place, int) else None
+    start = 0 if axis is None else axis
+    if not isinstance(start, int) or start < 0 or value.argument(2, "end_dim") not in (None, -1):
+        return None
+    sizes = [size for size in first[start:] if isinstance(size, int)]
+    return (*first[:start], math.prod(sizes)) if len(sizes) == len(first[start:]) else None
+
+
 def _broadcast(shapes: list[Shape | None]) -> Shape | None:
-    known = sorted((shape for shape in shapes if shape is not None), key=len)
+    known = [shape for shape in shapes if shape is not None]
     if not known or len(known) < len(shapes):
         return None
-    longest = known[-1]
-    for shape in known[:-1]:
-        if shape and len(shape) == len(longest) and shape[0] != longest[0]:
-            return None
-    return longest
+    padded = itertools.zip_longest(*(reversed(shape) for shape in known), fillvalue=1)
+    sizes = [{size for size in column if size != 1} or {1} for column in padded]
+    return tuple(size for (size,) in reversed(sizes)) if all(len(each) == 1 for each in sizes) else None
 
 
 def _reduced(value: Value, op: str, shape: Shape) -> Shape | None:
@@ -109,6 +162,8 @@ def _taken(index: object, shape: Shape) -> Shape | None:
     for part, size in zip(parts, shape, strict=False):
         if isinstance(part, slice) and isinstance(size, int) and _is_known(part):
             left.append(range_length(*part.indices(size)))
+        elif isinstance(part, Value) and part.dtype is DType.INTEGER:
+            left += _shape(part, _DEEPEST) or (None,)
         elif type(part) is not int:
             return None
     return (*left, *shape[len(parts) :])

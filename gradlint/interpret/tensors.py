@@ -133,6 +133,7 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         known.inference = False  # it came from elsewhere, and may have been there before
         known.arguments = _part_of(unknown.symbol)
         m.nodes[unknown.symbol] = known
+        m.identify(known, unknown.symbol)
     return known
 
 

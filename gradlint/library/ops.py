@@ -360,6 +360,8 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         shape = call.args[0].items if call.args and isinstance(call.args[0], Sequence) else call.args
         sizes = [Const(size.written, size.at) if isinstance(size, Const) and size.written else size for size in shape]
         made.node.arguments = tensors.given(m, sizes, {})
+    elif made.node.kind is Kind.DATA:
+        made.node.arguments = tensors.given(m, call.args, call.kwargs)
     return _as_declared(made, call)
 
 

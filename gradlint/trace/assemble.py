@@ -21,7 +21,6 @@ from gradlint.trace.session import Session, Stepper
 NOWHERE = Span("<unknown>", 1, 1, 1, 1)
 _SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "enable_grad")
 _BUSY = frozenset({"backward", "step"})
-_GUARDED = frozenset({"getitem", "masked_select", "div", "truediv"})  # what a program does under a condition for safety
 _DTYPES = {
     torch.float16: tape.DType.HALF,
     torch.bfloat16: tape.DType.BFLOAT,
@@ -37,12 +36,6 @@ def at(place: Place) -> Span:
 def stack(place: Place) -> tuple[Span, ...]:
     """The calls that led to a place, outermost first."""
     return tuple(source.span(frame.code, frame.instruction) for frame in reversed(place[1:]))
-
-
-def _conditions(place: Place) -> Iterator[str]:
-    """The conditions on the way to a place, through the calls that led there."""
-    for frame in place:
-        yield from (branch.text for branch in source.branches(frame.code, frame.instruction))
 
 
 def switched_at(place: Place) -> Span | None:
@@ -239,8 +232,6 @@ class Assembler:
             made.cut_at, made.cut_stack = switched_at(op.cut_place), stack(op.cut_place)
         made.number = op.number if isinstance(op.number, (int, float)) else None
         made.flags |= op.flags & {"unseen"}
-        if op.name.rpartition(".")[2].strip("_") in _GUARDED:
-            made.conditions = tuple(_conditions(op.place))
         if "grad" in op.flags:
             made.flags |= {"gradient"}
             made.parameter = None if op.gradient_of is None else self.parameter(op.gradient_of)

@@ -103,6 +103,8 @@ class Recorder(TorchFunctionMode):
         """Write down one call that returned."""
         if judged.escapes:
             self._escaped(judged, args, out)
+        elif judged.name == "bool" and isinstance(out, bool):
+            self._read_out(args[0])
         elif judged.name == "setitem":
             self._wrote(judged, args[0], args[1:], before)
         elif isinstance(out, Tensor):
@@ -257,9 +259,16 @@ class Recorder(TorchFunctionMode):
             judged.title, Kind.OPERATION, (origin,), place, next(serial), self.session.step, False, in_torch=False
         )
         made.cut = Cut.COPY if origin.requires_grad else None
+        if not source.is_floating_point():
+            self._read_out(source)
         if judged.name in ("numpy", "array"):
             self.memory.remember(out, made)
         self.memory.escaped(out, made)
+
+    def _read_out(self, source: Tensor) -> None:
+        """The program asks a tensor for its truth, or takes a whole number out of it: `if mask.any():`."""
+        place = here()
+        self.session.note("fact", place, what="read-out", op=self.memory.of(source, place), detail="")
 
     # --- in place
 

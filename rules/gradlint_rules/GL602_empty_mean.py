@@ -9,10 +9,9 @@ backward comes to, unless something keeps the selection from being empty.
 
 ## Why it matters
 The mean of nothing is NaN. For `x[mask].mean()` the loss is NaN and the gradient zero: logs, schedulers and
-checkpoints go by a
-NaN. For `(x * mask).sum() / mask.sum()`, or where the NaN is multiplied by something learned, the gradient is NaN,
-too, and one
-step destroys the model (then this is a warning).
+checkpoints go by a NaN. For `(x * mask).sum() / mask.sum()`, or where the NaN is multiplied by something learned, the
+gradient is NaN, too, and one step destroys the model. This is a warning where the program is seen to make an empty
+selection: elements that are drawn and mostly rejected (`torch.randn(8) > 3`), a row set to `False`; else a note.
 
 ## Example
 ```python
@@ -48,25 +47,28 @@ for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
 
 ## What it does not report
 - Selections behind `if mask.any():` or `if len(x[mask]) > 0:`, whatever the count is called.
+- Selections among so many drawn elements that one is always there: `torch.rand(40, 50) < 0.5`.
 - Batches that are skipped when their loss is not finite.
 - Sums divided by something that cannot be zero: `mask.sum().clamp(min=1)`, `mask.sum() + 1e-6`.
 - Means over everything, weighted by a mask.
 - Pairs of one class, each sample with itself: `y[:, None] == y[None, :]`.
 
 ## Limits
-Whether a mask can be empty is not computed from what it is made of. A traced run knows the conditions on the way to a
-selection by their words alone, so what it reports is a note, unless it met the NaN.
+Of data from elsewhere it is not known what a mask selects: padding, lengths and labels that a dataset gives are a note.
+A traced run takes a mask whose count was asked for, or taken out, for guarded; what it reports is a note, unless it met
+the NaN.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, DType, Kind, Tape, Value, ancestors, graph
+from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import is_unreduced
@@ -104,31 +106,50 @@ _OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
 _OTHER_SHAPE |= {"setitem", "index_put", "index_add", "index_copy", "scatter", "scatter_add", "masked_scatter"}
 _MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
 _NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
-_FINITE = re.compile(r"isnan|isfinite|isinf|nan_to_num")
-_NEVER_EMPTY = re.compile(r"pad|attention|attn|causal|len")
-_INDEX = re.compile(r"\[(\w+)\]")
+_FINITE = {"isnan", "isfinite", "isinf"}
 _DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """A mean on the way to a loss: of what a mask selects, or a masked sum divided by the mask's own sum."""
+
+    value: Value
+    mask: Value
+    selection: Value  # the quotient, or what the mask selects
+    is_ratio: bool
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Every mean of a selection on a loss path that nothing guards."""
-    told: dict[Span, Severity] = {}
+    found: dict[Span, Report] = {}
     for tape in paths:
+        empty = {id(fact.value): fact.detail for fact in tape.facts("empty-selection")}
         for sink in tape.backwards():
-            for value, mask, is_ratio in _empty_means(sink.graph):
-                if _is_guarded(tape, sink, value, mask):
+            for mean in _empty_means(sink.graph):
+                seen = empty.get(id(mean.selection), "")
+                if seen == "never" or _is_guarded(tape, sink, mean):
                     continue
-                spoils = _spoils(sink, value, is_ratio)
-                severity = _seen(tape, value) if tape.traced else _severity(mask, spoils)
-                if told.get(value.at, Severity.NOTE) <= severity and (
-                    value.at not in told or told[value.at] < severity
-                ):
-                    told[value.at] = severity
-                    yield _report(sink, value, mask, severity, spoils or severity is Severity.WARNING)
+                report = _judged(tape, sink, mean, is_seen=seen == "seen")
+                known = found.get(report.at)
+                if known is None or (known.severity or Severity.NOTE) < (report.severity or Severity.NOTE):
+                    found[report.at] = report
+    yield from found.values()
 
 
-def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]:
-    """The means among values, each with the mask that decides of what, and whether the mask's own sum divides it."""
+def _judged(tape: Tape, sink: Backward, mean: _Mean, *, is_seen: bool) -> Report:
+    """A warning where an empty selection is seen and makes the gradient NaN; where a run has met the NaN; else a note.
+
+    A run shows whether a selection was empty: its first gradient that is not finite came from there.
+    """
+    spoils = _spoils(sink, mean)
+    spoilt = any(fact.value is not None and fact.value.at == mean.value.at for fact in tape.facts("not-finite"))
+    severity = Severity.WARNING if spoilt or (is_seen and spoils) else Severity.NOTE
+    return _report(sink, mean, severity, spoils or spoilt)
+
+
+def _empty_means(values: Iterable[Value]) -> Iterator[_Mean]:
+    """The means among values, each with the mask that decides of what."""
     for value in values:
         if not _can_be_mean(value.op):
             continue
@@ -136,11 +157,11 @@ def _empty_means(values: Iterable[Value]) -> Iterator[tuple[Value, Value, bool]]
             mask = _counted(value.inputs[1])
             is_shown = value.inputs[1].at != value.at  # else a library does it all, with guards of its own
             if mask is not None and _comes_from_sum(value.inputs[0]) and is_shown and not _meets_itself(mask):
-                yield value, mask, True
+                yield _Mean(value, mask, value, True)
         elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
-            mask = _selection(value)
-            if mask is not None and not _meets_itself(mask):
-                yield value, mask, False
+            selection = _selection(value)
+            if selection is not None and not _meets_itself(selection.inputs[1]):
+                yield _Mean(value, selection.inputs[1], selection, False)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -216,11 +237,11 @@ def _unsigned(value: Value) -> Value:
 
 
 def _selection(mean: Value) -> Value | None:
-    """The mask of the selection that a mean is taken over."""
+    """What a mask selects, of which a mean is taken."""
     value = mean
     for _ in range(_DEPTH):
         if bare(value.op) in _SELECTS and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
-            return value.inputs[1] if value.at != mean.at else None
+            return value if value.at != mean.at else None
         if value is not mean and bare(value.op) in _OTHER_SHAPE:
             return None
         sources = [source for source in value.inputs if source.requires_grad]
@@ -230,31 +251,29 @@ def _selection(mean: Value) -> Value | None:
     return None
 
 
-def _is_guarded(tape: Tape, sink: Backward, value: Value, mask: Value) -> bool:
-    """Whether a branch that was taken asks for the mask, the selection or the loss that came of it, or an assertion."""
-    names = {name for name in (mask.name, value.name, sink.value.name) if name} | {mask.text}
-    if tape.traced and _is_under_a_condition(value, mask, names):
-        return True
+def _is_guarded(tape: Tape, sink: Backward, mean: _Mean) -> bool:
+    """Whether the program asks how much the mask selects, or whether the loss is a number, before the backward."""
     around = dict(sink.iteration)
     for decision in tape.decisions:
-        if decision.loop is not None and around.get(decision.loop, decision.round) != decision.round:
-            continue
-        if _FINITE.search(decision.text) or _ask(decision.about, mask):
+        is_of_now = decision.loop is None or around.get(decision.loop, decision.round) == decision.round
+        if is_of_now and (_ask(decision.about, mean.mask) or any(map(_asks_for_a_number, decision.about))):
             return True
-        if _names(decision.text, names):
-            return True
-    return any(fact.value is not None and _ask([fact.value], mask) for fact in tape.facts("asserted"))
+    asserted = [fact for fact in tape.facts("asserted") if fact.value is not None]
+    read = [fact for fact in tape.facts("read-out") if _is_before(fact, mean.value)]
+    return any(fact.value is not None and _ask([fact.value], mean.mask) for fact in (*asserted, *read))
 
 
-def _is_under_a_condition(mean: Value, mask: Value, names: Collection[str]) -> bool:
-    """Whether a run came to the mean, or to what is selected for it, through a condition that names the mask."""
-    asked = [value for value in graph(mean) if value.conditions and (value is mean or mask in value.inputs)]
-    called = {name for value in asked for name in _INDEX.findall(value.text)}
-    return any(_names(condition, {*names, *called}) for value in asked for condition in value.conditions)
+def _is_before(fact: Fact, mean: Value) -> bool:
+    """Whether something was read in the round in which a mean is computed, and before that."""
+    rounds = min(len(fact.iteration), len(mean.iteration))
+    return fact.order <= mean.order and fact.iteration[:rounds] == mean.iteration[:rounds]
 
 
-def _names(condition: str, names: Iterable[str]) -> bool:
-    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", condition) for name in names if name)
+def _asks_for_a_number(asked: Value) -> bool:
+    """Whether it is asked if something is finite, or no number: it is equal to itself where it is one."""
+    left, right = asked.argument(0), asked.argument(1, "other")
+    is_with_itself = isinstance(left, Value) and left is right
+    return bare(asked.op) in _FINITE or (is_with_itself and bare(asked.op) in ("eq", "ne"))
 
 
 def _ask(asked: Iterable[Value], mask: Value) -> bool:
@@ -272,30 +291,11 @@ def _ask(asked: Iterable[Value], mask: Value) -> bool:
     return False
 
 
-def _seen(tape: Tape, value: Value) -> Severity:
-    """A run shows whether a selection was empty: its first gradient that is not finite came from there."""
-    is_seen = any(fact.value is not None and fact.value.at == value.at for fact in tape.facts("not-finite"))
-    return Severity.WARNING if is_seen else Severity.NOTE
-
-
-def _spoils(sink: Backward, value: Value, is_ratio: bool) -> bool:
+def _spoils(sink: Backward, mean: _Mean) -> bool:
     """Whether the gradient of a mean of nothing is NaN, too."""
-    if is_ratio:
-        return bare(_reshaped(value.inputs[0]).op) in _PRODUCTS
-    return _meets_learned(sink.value, value)
-
-
-def _severity(mask: Value, spoils: bool) -> Severity:
-    """A warning where the gradient is NaN, of a mask that is computed here and not called one that never is."""
-    drawn_from = [bare(leaf.op) for leaf in ancestors(mask) if leaf.is_leaf]
-    by_chance = any(op.startswith("rand") for op in drawn_from)  # whatever the sizes are called, `length`
-    named = [each.name for each in ancestors(mask) if each.dtype is DType.BOOL]
-    said = " ".join(named) if by_chance else mask.text + mask.name
-    if mask.dtype is not DType.BOOL or _NEVER_EMPTY.search(said.lower()):
-        return Severity.NOTE
-    if all(op == "eye" for op in drawn_from):  # on the diagonal, or off it
-        return Severity.NOTE
-    return Severity.WARNING if spoils else Severity.NOTE
+    if mean.is_ratio:
+        return bare(_reshaped(mean.value.inputs[0]).op) in _PRODUCTS
+    return _meets_learned(sink.value, mean.value)
 
 
 def _reshaped(summed: Value) -> Value:
@@ -329,9 +329,10 @@ def _is_learned(value: Value) -> bool:
     return any(source.is_leaf and source.kind is not Kind.UNKNOWN for source in graph(value))
 
 
-def _report(sink: Backward, value: Value, mask: Value, severity: Severity, spoils: bool) -> Report:
+def _report(sink: Backward, mean: _Mean, severity: Severity, spoils: bool) -> Report:
+    value = mean.value
     gradient = "and so is its gradient" if spoils else "although its gradient is not"
-    message = f"if {quoted(mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
+    message = f"if {quoted(mean.mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
     help_ = "Skip the term when the selection is empty, or divide the sum by `mask.sum().clamp(min=1)`."
     return Report(value.at, message, help_, places(value.at, to_sink(sink)), severity)
 
