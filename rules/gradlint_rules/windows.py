@@ -321,7 +321,9 @@ def _shared(sinks: Sequence[Backward]) -> frozenset[int]:
     """What all of these losses are computed from, by id; nothing where no data or part of a batch is of one alone."""
     first, *others = ({id(value) for value in sink.ancestors} for sink in sinks)
     shared = first.intersection(*others)
-    differs = any(value.kind is Kind.DATA and id(value) not in shared for value in sinks[0].ancestors)
+    own = [value for value in sinks[0].ancestors if id(value) not in shared]
+    depth = len(sinks[0].iteration)  # what is made before the rounds, and is of one alone, is a part as well
+    differs = any(value.kind is Kind.DATA or len(value.iteration) < depth for value in own)
     return frozenset(shared) if differs or any(map(_is_part, sinks[0].ancestors)) else frozenset()
 
 
