@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
 
 MAX_DEPTH = 6  # how deep containers and objects are searched
+_CARRIED = ("sum", "state")
 _SUMS = ("torch.add", "torch.Tensor.add_")
 _LONG = 1000  # rounds that a loop is taken to have
 
@@ -26,24 +27,38 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
         return
     holders: dict[int, tuple[Value, Span, str]] = {}
     seen: set[int] = set()
-    for value in (*owners, *(value for frame in m.frames for value in frame.locals.values())):
-        _search(m, loop, value, holders, seen, 0)
+    for value in owners:
+        _search(m, loop, value, holders, seen, None, 0)
+    outer = len(m.where) - len(m.frames) + 1
+    for calls, frame in enumerate(m.frames, outer):
+        for value in frame.locals.values():
+            _search(m, loop, value, holders, seen, calls, 0)
     sure = _sure(m) if holders else frozenset()
-    lists = {id(node) for node, _, how in holders.values() if how != "sum"}
     for node, at, how in holders.values():
-        if how == "sum" and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
+        if how in _CARRIED and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
             continue
-        if how == "sum" and _is_made_of(node, lists):
+        if how in _CARRIED and not _is_carried(loop, node):
             continue
         m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
 
 
-def _is_made_of(node: Value, lists: set[int]) -> bool:
-    """Whether something is made anew in every round of what a list has kept, and adds nothing to what it was."""
-    below = tape.graph(node)
-    return any(id(inner) in lists for inner in below) and not any(
-        inner.at == node.at and inner.iteration != node.iteration for inner in below
+def _is_carried(loop: Loop, node: Value) -> bool:
+    """Whether a round makes it of what the round before has made in its place.
+
+    What is made anew in every round of a state, or of what a list has kept, only holds on to the graph of that.
+    """
+    below = list(tape.graph(node))
+    made = [inner for inner in below if _is_same_place(inner, node)]
+    own = {id(inner): _own_rounds(loop, inner) for inner in made}
+    return any(
+        (before := own.get(id(source))) and max(_own_rounds(loop, inner), default=0) > max(before)
+        for inner in below
+        for source in inner.inputs
     )
+
+
+def _is_same_place(inner: Value, node: Value) -> bool:
+    return (inner.at, inner.stack, inner.name) == (node.at, node.stack, node.name)
 
 
 def report_sum(m: Machine, total: Abstract, items: list[Abstract], sinks: list[Backward], at: Span) -> None:
@@ -114,8 +129,15 @@ def _trains(m: Machine, loop: Loop) -> bool:
 
 
 def _search(
-    m: Machine, loop: Loop, value: Abstract, holders: dict[int, tuple[Value, Span, str]], seen: set[int], depth: int
+    m: Machine,
+    loop: Loop,
+    value: Abstract,
+    holders: dict[int, tuple[Value, Span, str]],
+    seen: set[int],
+    calls: int | None,
+    depth: int,
 ) -> None:
+    """Finds what a variable holds that so many calls led to, or, without a number, what an object holds."""
     if id(value) in seen or depth > MAX_DEPTH:
         return
     seen.add(id(value))
@@ -124,12 +146,19 @@ def _search(
     )
     if node is not None:
         if node.records and len(_rounds(loop, node)) >= loop.round:
-            holders.setdefault(id(node), (node, node.at, "sum"))
+            at = _bound(node, calls)
+            holders.setdefault(id(node), (node, at, "sum" if at == node.at else "state"))
         return
     if isinstance(value, Sequence | Mapping):
         _search_container(m, loop, value, holders)
+    own = None if isinstance(value, Instance | Object) else calls
     for inner in _inside(value) if depth < MAX_DEPTH else ():
-        _search(m, loop, inner, holders, seen, depth + 1)
+        _search(m, loop, inner, holders, seen, own, depth + 1)
+
+
+def _bound(node: Value, calls: int | None) -> Span:
+    """Where a variable got a value: at the call that gave it, or, if nothing is known of one, where it is made."""
+    return node.at if calls is None or not 0 <= calls < len(node.stack) else node.stack[calls]
 
 
 def _search_container(

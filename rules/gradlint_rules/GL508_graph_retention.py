@@ -5,7 +5,8 @@ A value with gradient is kept beyond its iteration, and its graph with it: memor
 ## What it does
 Reports the accumulation, `total += loss`, `losses.append(loss)`, a replay buffer of outputs, a state carried along
 with `retain_graph=True`, where the kept value still has its graph; in Lightning's `training_step` and a Trainer's
-`compute_loss`, what their objects keep from one batch to the next.
+`compute_loss`, what their objects keep from one batch to the next. A state that is carried along is one finding, where
+the loop gets it; what is computed anew from it in each round is none.
 
 ## Why it matters
 A tensor keeps the graph it came from, and the graph keeps activations and outputs. A running total of losses holds
@@ -81,7 +82,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Kept, Kind, OptimizerStep, Tape, Value
 from gradlint_rules.devices import is_below
 from gradlint_rules.training import kept_detached
@@ -93,6 +94,7 @@ SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HOW = {"append": "puts {} into a list", "sum": "adds to {}", "state": "carries {} into the next iteration"}
 _HELP = "Keep `.item()` or `.detach()` of it."
+_BETWEEN = "Detach it behind the backward, before the next iteration begins."
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -113,10 +115,17 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             if not event.value.requires_grad or not _is_certain(event, graphs):
                 continue
             told.add(event.at)
-            hints = {"kept": event.value.title}
+            is_trained = event.how in ("sum", "state") and _is_trained(event, tape)
+            hints = {"kept": event.value.title, **({"trained": "yes"} if is_trained else {})}
             severity = Severity.NOTE if event.how == "window" else None
             where = places(event.at, *calls(event.stack, ()))
-            yield Report(event.at, _message(event), _HELP, where, severity=severity, hints=hints)
+            help_ = _BETWEEN if is_trained else _HELP
+            yield Report(event.at, _message(event), help_, where, severity=severity, hints=hints)
+
+
+def _is_trained(event: Kept, tape: Tape) -> bool:
+    """Whether a loss of the round is computed from it, too: without its graph there, that would lose its gradient."""
+    return any(value is event.value for sink in tape.backwards() for value in sink.graph)
 
 
 def _message(event: Kept) -> str:
@@ -190,5 +199,7 @@ def _is_trainable(value: Value) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Keeps the value without its graph."""
+    """Keeps the value without its graph; where a loss of the round needs that, it is to be dropped between rounds."""
+    if "trained" in finding.hints:
+        raise NoFixError("the loss of this round is computed from it")
     return safe("Keep it without its graph", kept_detached(finding, source))
