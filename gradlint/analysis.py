@@ -32,6 +32,7 @@ class Analysis:
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
     faults: tuple[SyntaxFault, ...]
+    unreached: tuple[Gap, ...] = ()  # the calls of `backward` that no path came to, with the reason
 
 
 def analyze(
@@ -75,7 +76,8 @@ def analyze(
     faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
     if keeps:
         kept.keep(records for records in results.values() if records)
-    return _collect(found, faults, names)
+    unreached = list(_unreached([records for records in results.values() if records], found))
+    return _collect(found, faults, names, unreached)
 
 
 def _size(path: Path, texts: Mapping[Path, str]) -> int:
@@ -130,7 +132,20 @@ def _of_part(part: parallel.Batch, records: Mapping[Path, Record] | None) -> Ite
             yield from (records[path].results or {}).values()
 
 
-def _collect(results: Sequence[Result], faults: Iterable[SyntaxFault], names: Mapping[Path, Path]) -> Analysis:
+def _unreached(parts: Iterable[Mapping[Path, Record]], results: Sequence[Result]) -> Iterator[Gap]:
+    """The calls of `backward` in the files that were entered to which no path came."""
+    reached = {place for result in results for place in result.reached}
+    for path, record in (each for records in parts for each in records.items()):
+        missed = [line for line in record.backwards if (str(path), line) not in reached]
+        if missed and record.results is not None:
+            kinds = sorted({gap.kind for result in record.results.values() for gap in result.gaps})
+            reason = f"the analysis of this file met {', '.join(kinds)}" if kinds else "no path leads here"
+            yield from (Gap("unreached", Span(str(path), line, 1, line, 1), reason) for line in missed)
+
+
+def _collect(
+    results: Sequence[Result], faults: Iterable[SyntaxFault], names: Mapping[Path, Path], unreached: Iterable[Gap]
+) -> Analysis:
     shown = _Shown({str(resolved): str(path) for resolved, path in names.items()})
     findings: dict[tuple[str, Span], Finding] = {}
     for finding in (finding for result in results for finding in result.findings):
@@ -143,6 +158,7 @@ def _collect(results: Sequence[Result], faults: Iterable[SyntaxFault], names: Ma
         tuple(sorted(renamed, key=lambda finding: finding.sort_key)),
         tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in gaps), key=lambda gap: gap.sort_key)),
         tuple(sorted((replace(fault, at=_span(fault.at, shown)) for fault in faults), key=lambda fault: fault.at)),
+        tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in unreached), key=lambda gap: gap.sort_key)),
     )
 
 

@@ -14,7 +14,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
-from gradlint.program.entries import Entry, entries, in_order, was_run
+from gradlint.program.entries import Entry, backwards, entries, in_order, was_run
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part
@@ -140,13 +140,15 @@ class _Analyzer:
         entered = path in self.given.entered
         known = self.given.records.get(path)
         if known is not None and known.results is not None and not known.is_edited:
-            return Record(known.entries, {}, fault=known.fault, entered=entered)
+            return Record(known.entries, {}, fault=known.fault, entered=entered, backwards=known.backwards)
         parsed = self._parse(path) if entered else self._looked_at(path)
         if parsed is None:
             return None
         if isinstance(parsed, SyntaxFault):
             return Record((), {}, fault=parsed, entered=entered)
-        return Record(tuple(entries(parsed)) if entered else (), {}, entered=entered)
+        if not entered:
+            return Record((), {}, entered=False)
+        return Record(tuple(entries(parsed)), {}, backwards=backwards(parsed))
 
     def _looked_at(self, path: Path) -> parse.Source | SyntaxFault | None:
         """A file that is of no use but for whether it parses."""
@@ -177,7 +179,8 @@ class _Analyzer:
             )
             return Result((), (gap,), _places(session), rests_on=self._rests_on())
         gaps = tuple(sorted(session.gaps, key=lambda gap: gap.sort_key))
-        return Result(found, gaps, _places(session), rests_on=self._rests_on())
+        reached = tuple(sorted(session.reached))
+        return Result(found, gaps, _places(session), rests_on=self._rests_on(), reached=reached)
 
     def _rests_on(self) -> tuple[Part, ...]:
         """The parts of files that the entry that was just run has come to, where that is kept."""

@@ -41,6 +41,8 @@ Imports = dict[tuple[str, int], Path | None]
 class Result:
     """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry ran through it.
 
+    `reached` are the calls of `backward` that it ran, by file and line.
+
     It holds as long as the parts of files that it `rests_on` are what they are.
     """
 
@@ -49,6 +51,7 @@ class Result:
     executed: tuple[tuple[str, int], ...] = ()
     was_run: bool = False
     rests_on: tuple[Part, ...] = ()
+    reached: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class Record:
     in_package: bool = False  # which decides, too, whether it is a script
     parts: dict[str, Text] = field(default_factory=dict)  # those that results rest on
     is_edited: bool = False  # since then: its entries have to be found anew
+    backwards: tuple[int, ...] = ()  # the lines of the calls of `backward` in it
 
     def result(self, entry: Entry) -> Result | None:
         """What the entry came to, if it was entered."""
@@ -382,12 +386,20 @@ def _moved(
     told += [gap.at for gap in result.gaps]
     if any((edit := states.get(at.path)) and any(by for _, _, by in edit.moved) for at in told):
         return None  # messages tell lines
-    executed = [(file, _line(line, states.get(file))) for file, line in result.executed]
+    executed, reached = (_lines(places, states) for places in (result.executed, result.reached))
     line = _line(entry.line, states.get(str(path))) if entry.function else entry.line
-    if line is None or any(each is None for _, each in executed):
+    if line is None or executed is None or reached is None:
         return None
-    now = tuple((file, each) for file, each in executed if each is not None)
-    return replace(entry, line=line), replace(result, executed=now)
+    return replace(entry, line=line), replace(result, executed=executed, reached=reached)
+
+
+def _lines(
+    places: Iterable[tuple[str, int]], states: Mapping[str, Edited | None]
+) -> tuple[tuple[str, int], ...] | None:
+    """Places by file and line as they are now; None where one of them is gone."""
+    now = [(file, _line(line, states.get(file))) for file, line in places]
+    found = tuple((file, line) for file, line in now if line is not None)
+    return found if len(found) == len(now) else None
 
 
 def _line(line: int, edit: Edited | None) -> int | None:
@@ -489,7 +501,7 @@ def _written(record: Record) -> list[Any]:
         [list(entry.function), entry.line, entry.trains, _written_result(results[entry])] for entry in record.entries
     ]  # fmt: skip
     fault = record.fault and [_place(record.fault.at), record.fault.message]
-    return [record.content, imports, entries, fault, record.entered, record.in_package]
+    return [record.content, imports, entries, fault, record.entered, record.in_package, record.backwards]
 
 
 def _written_result(result: Result) -> list[Any]:
@@ -499,7 +511,7 @@ def _written_result(result: Result) -> list[Any]:
         for each in result.findings
     ]  # fmt: skip
     gaps = [[gap.kind, _place(gap.at), gap.detail] for gap in result.gaps]
-    return [findings, gaps, result.executed, result.was_run]
+    return [findings, gaps, result.executed, result.was_run, result.reached]
 
 
 def _place(at: Span) -> list[Any]:
@@ -515,17 +527,17 @@ def _gist(content: str, matters: bool, is_of_another: bool, imported: list[str],
 
 
 def _record(written: list[Any]) -> Record:
-    content, imports, entries, fault, entered, packaged = written
+    content, imports, entries, fault, entered, packaged, lines = written
     found = {(module, level): Path(path) if path else None for module, level, path in imports}
     if entries is None:
         return Record((), None, found, content, in_package=packaged)
     results = {Entry(tuple(function), line, trains): _result(result) for function, line, trains, result in entries}
     fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
-    return Record(tuple(results), results, found, content, fault, entered, packaged)
+    return Record(tuple(results), results, found, content, fault, entered, packaged, backwards=tuple(lines))
 
 
 def _result(written: list[Any]) -> Result:
-    findings, gaps, executed, was_run = written
+    findings, gaps, executed, was_run, reached = written
     return Result(
         tuple(
             Finding(code, name, Severity(severity), message, Span(*at), text,
@@ -535,4 +547,5 @@ def _result(written: list[Any]) -> Result:
         tuple(Gap(kind, Span(*at), detail) for kind, at, detail in gaps),
         tuple((path, line) for path, line in executed),
         was_run,
+        reached=tuple((path, line) for path, line in reached),
     )  # fmt: skip

@@ -155,6 +155,7 @@ class Checked:
     settings_for: SettingsFor
     codes: frozenset[str]  # of the rules that were asked
     kept: Cache
+    unreached: tuple[Gap, ...] = ()  # the calls of `backward` to which no path came
 
     def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
         """Those of the checked files that are one of these, or whose imports lead to one."""
@@ -179,7 +180,16 @@ class Checked:
         told = map(self.texts.told, self.wanted(settings) if findings is None else findings)
         ordered = tuple(sorted(told, key=lambda finding: finding.sort_key))
         texts = self.texts
-        return Outcome(ordered, len(self.files), texts.quoted, settings.root, color, texts.raw, texts.raw_edits)
+        return Outcome(
+            ordered,
+            len(self.files),
+            texts.quoted,
+            settings.root,
+            color,
+            texts.raw,
+            texts.raw_edits,
+            tuple(texts.located(gap.at) for gap in self.unreached),
+        )
 
 
 def check(
@@ -236,7 +246,17 @@ def check(
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     heard = [path for path in programs if path not in gists or gists[path].speaks]
     left = sorted(_unsuppressed(found, programs, heard, texts, settings), key=lambda finding: finding.sort_key)
-    return Checked(tuple(left), analysis.gaps, tuple(files), texts, tuple(found), settings_for, asked, kept)
+    return Checked(
+        tuple(left),
+        analysis.gaps,
+        tuple(files),
+        texts,
+        tuple(found),
+        settings_for,
+        asked,
+        kept,
+        analysis.unreached,
+    )
 
 
 def _gists(

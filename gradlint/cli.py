@@ -180,7 +180,8 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     outcome = _outcome(checked, settings, options)
     _write(render(settings.output_format, outcome), options["output_file"], settings)
     if options["gaps"]:
-        _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in checked.gaps])
+        gaps = sorted((*checked.gaps, *checked.unreached), key=lambda gap: gap.sort_key)
+        _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in gaps])
     else:
         _tell_own_mistakes(checked.gaps)
     return int(settings.fails(outcome.findings))

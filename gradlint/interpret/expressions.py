@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import ahead, chances, conditions, counters, kept, tensors
+from gradlint.interpret.gaps import BACKWARDS
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -123,6 +124,8 @@ def attribute(m: Machine, node: ir.Attribute, frame: Frame) -> Abstract:
 @handles(EVALUATE, ir.Call)
 def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
     function = m.evaluate(node.function, frame)
+    if isinstance(node.function, ir.Attribute) and node.function.name in BACKWARDS:
+        m.session.reached.add((frame.code.path, node.at[0]))
     if isinstance(function, Unknown):
         conditions.use(m, function, "TypeError", frame.span(node))
     args, is_open = _arguments(m, node.args, frame, function, node.kwargs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
+BACKWARDS = frozenset(["backward", "manual_backward"])  # the methods whose calls are training steps
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -24,8 +26,10 @@ KINDS = {
     "recursion": "a function that calls itself",
     "steps": "an entry that takes more steps than the bound",
     "paths": "an entry with more paths than the bound",
+    "restarts": "an entry that is begun again more often than the bound, as more of its loops is known",
     "dynamic": "code that is made or looked up at run time",
     "syntax": "syntax of a Python that is newer than this gradlint",
+    "unreached": "a call of `backward` to which no path that was run has come",
     "internal": "a mistake of gradlint itself; this entry was not analysed",
 }
 

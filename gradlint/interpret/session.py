@@ -57,6 +57,7 @@ class Session:
         self.program = program
         self.gaps: set[Gap] = set()
         self.executed: set[Any] = set()
+        self.reached: set[tuple[str, int]] = set()  # the calls of `backward` that were run, by file and line
         self.modules: dict[Symbol, tape.Module] = {}
         self.stars: list[str] = []
         self.batches = BATCHES
@@ -356,6 +357,8 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             program.forget(known)
             session.makes = False  # the paths are run anew, those first that may not come to it
             continue
+        if session.restarts > RESTARTS:
+            session.gaps.add(Gap("restarts", _head(program, path, entry), entry.name))
         unrun = functools.cache(functools.partial(_may_unrun, program, tuple(session.visited.values())))
         for made in tapes:
             made.unrun = unrun
@@ -379,15 +382,20 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         return session.steps > _most(session, entry)
 
     def cut_short() -> None:
-        source = program.source(path)
-        if source is not None:
-            session.gaps.add(Gap("paths", source.code.span((entry.line, 0, entry.line, 0)), entry.name))
+        session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
     session.has_trained, session.lost = False, 0
     session.visited = {}
     return paths.explore(
         run, lambda: session.steps, is_enough, cut_short, session.visited, is_test=is_test(path, entry)
     )
+
+
+def _head(program: Program, path: Path, entry: Entry) -> Span:
+    """Where an entry begins."""
+    source = program.source(path)
+    assert source is not None
+    return source.code.span((entry.line, 0, entry.line, 0))
 
 
 def _may_unrun(program: Program, visited: Iterable[paths.Visited], effects: tape.May) -> bool:

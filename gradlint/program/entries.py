@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from gradlint.dataclass import dataclass
+from gradlint.interpret.gaps import BACKWARDS
 from gradlint.program.imports import in_package
 from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
@@ -220,6 +221,15 @@ def in_order(known: Sequence[tuple[Path, Sequence[Entry]]]) -> list[tuple[Path, 
     """All entries in the order in which they are entered: scripts first, for what they call is then known."""
     work = [(path, entry) for path, found in known for entry in found]
     return [task for task in work if not task[1].function] + [task for task in work if task[1].function]
+
+
+def backwards(source: Source) -> tuple[int, ...]:
+    """The lines of the calls of `backward` in a file."""
+    if not _holds(source.text, (f".{name}(" for name in BACKWARDS)):
+        return ()
+    calls = (node for node in walk(source.tree) if isinstance(node, ast.Call))
+    methods = ((call.lineno, call.func) for call in calls)
+    return tuple(sorted({line for line, each in methods if isinstance(each, ast.Attribute) and each.attr in BACKWARDS}))
 
 
 def was_run(path: Path, entry: Entry, executed: AbstractSet[tuple[str, int]]) -> bool:

@@ -33,6 +33,7 @@ class Outcome:
     color: bool = False
     raw: Callable[[Span], Span] = _as_it_is  # where a place is in the bytes of its file, for what knows no cells
     raw_edits: Callable[[Fix], tuple[Edit, ...]] = _its_edits  # the edits of a fix there
+    unreached: tuple[Span, ...] = ()  # the calls of `backward` to which no path came: nothing is known of them
 
 
 @functools.cache

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.report import Outcome
 from gradlint.report._place import shown_path
-from gradlint.rule import rules
+from gradlint.rule import Report, rules
+
+UNREACHED = "GL004"
 
 
 def as_object(finding: Finding) -> dict[str, Any]:
@@ -24,6 +27,14 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "related": [_related(related) for related in finding.related],
         "url": rules()[finding.code].url,
     }
+
+
+def not_reached(outcome: Outcome) -> Iterator[Finding]:
+    """A note for each call of `backward` to which no path came."""
+    rule = rules()[UNREACHED]
+    message = "this training step was not reached: nothing is known of it"
+    for at in outcome.unreached:
+        yield rule.finding(Report(at, message, "`gradlint check --gaps` says where the analysis gave up."))
 
 
 def finding_of(found: Mapping[str, Any]) -> Finding:

@@ -7,9 +7,15 @@ import itertools
 import os
 import pathlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from gradlint.finding import Finding, Severity, Span
+from gradlint.finding import Severity, Span
+
+if TYPE_CHECKING:
+    from gradlint.report import Outcome
+
+_MOST_MISSED = 3
 
 # What moves the cursor, ends a line or turns the direction of text, and what XML cannot hold.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -44,11 +50,21 @@ def listed(names: Collection[str], most: int) -> str:
     return ", ".join(itertools.islice(names, most)) + more
 
 
-def summary(findings: Iterable[Finding], files: int) -> str:
-    """One line that says how much was found, and in how many files."""
-    by_severity = collections.Counter(finding.severity for finding in findings)
+def summary(outcome: Outcome) -> str:
+    """One line that says how much was found, in how many files, and which training steps were not looked at."""
+    by_severity = collections.Counter(finding.severity for finding in outcome.findings)
+    files, missed = count(outcome.files, "file"), _missed(outcome.unreached)
     if not by_severity:
-        return f"Nothing found in {count(files, 'file')}."
+        return f"Nothing found in {files}{missed}."
     kinds = [count(by_severity[kind], kind.label) for kind in sorted(Severity, reverse=True) if by_severity[kind]]
     text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
-    return f"Found {text} in {count(files, 'file')}."
+    return f"Found {text} in {files}{missed}."
+
+
+def _missed(unreached: Sequence[Span]) -> str:
+    """`; 1 training step was not reached (train.py:210)`: the calls of `backward` to which no path came."""
+    if not unreached:
+        return ""
+    were = "was" if len(unreached) == 1 else "were"
+    places = [f"{printable(shown_path(at.path))}:{at.line}" for at in unreached]
+    return f"; {count(len(unreached), 'training step')} {were} not reached ({listed(places, _MOST_MISSED)})"

@@ -12,4 +12,4 @@ def render(outcome: Outcome) -> str:
         f"{shown_path(finding.at.path)}:{finding.at.place}: {finding.severity.label}[{finding.code}] {finding.message}"
         for finding in outcome.findings
     ]
-    return "\n".join([*map(printable, lines), summary(outcome.findings, outcome.files)]) + "\n"
+    return "\n".join([*map(printable, lines), summary(outcome)]) + "\n"

@@ -13,4 +13,4 @@ def render(outcome: Outcome) -> str:
     counts = collections.Counter((finding.code, finding.severity, finding.name) for finding in outcome.findings)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     lines = [f"{number:6}  {code}  {severity.label:7}  {name}" for (code, severity, name), number in ordered]
-    return "\n".join([*lines, summary(outcome.findings, outcome.files)]) + "\n"
+    return "\n".join([*lines, summary(outcome)]) + "\n"

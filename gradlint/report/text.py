@@ -19,7 +19,7 @@ def render(outcome: Outcome) -> str:
     """Every finding as a paragraph, then how many there are."""
     paint = Paint(outcome.color)
     paragraphs = [_paragraph(finding, outcome, paint) for finding in outcome.findings]
-    return "\n".join([*paragraphs, summary(outcome.findings, outcome.files) + "\n"])
+    return "\n".join([*paragraphs, summary(outcome) + "\n"])
 
 
 def _paragraph(finding: Finding, outcome: Outcome, paint: Paint) -> str:
