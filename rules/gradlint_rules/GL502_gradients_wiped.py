@@ -6,7 +6,8 @@ Gradients are cleared between the backward and the step that should use them.
 Reports the clearing after which a step finds no gradient at all, although a backward ran before it (in its round, or in
 the one before, where the step comes first), one between the backwards of two losses in one step, after which the
 first of them trains nothing, and one in a loop of backwards that one step follows, after which the last of them alone
-counts, or what came behind the last whole window.
+counts, or what came behind the last whole window. So is one that follows a probe, a backward whose gradients no step
+uses, where it clears those of the loss as well; `torch.autograd.grad` leaves `.grad` alone.
 
 ## Why it matters
 The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it
@@ -48,9 +49,9 @@ for x in torch.randn(5, 8, 4):
 - Clearing on every micro-batch while the step runs on every N-th: that is `accumulation-defeated` (GL505).
 
 ## Limits
-A step that finds gradients on another path is not reported: a batch can be skipped on purpose. Of two losses in one
-step a traced run says nothing once the program has hooked a backward or set a gradient by hand: it does not show what
-these make of the gradients of the first.
+A step that finds gradients on another path is reported beside a probe alone: a batch can be skipped on purpose. Of two
+losses in one step a traced run says nothing once the program has hooked a backward or set a gradient by hand: it does
+not show what these make of the gradients of the first.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def check(paths: Paths) -> Iterator[Report]:
     found = [each for each in found if key(each[1].step) not in fed and not _is_put_back(*each)]
     if found and paths.never(lambda _: False, May.BIND | May.BACKWARD):
         found = _without_forgotten(paths, found)
-    for account, update, wiped in (*found, *_halves(paths)):
+    for account, update, wiped in (*found, *_halves(paths), *_beside_probes(paths)):
         if wiped.clearing.at not in told:
             told.add(wiped.clearing.at)
             yield _report(account, update, wiped)
@@ -180,6 +181,29 @@ def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
                 if not is_one_step:
                     continue
                 if not wiped.read and not _is_used(account.tape, wiped):
+                    yield account, update, wiped
+
+
+def _beside_probes(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
+    """The gradients for a step that are cleared with those of a probe, which came after them and are for no step.
+
+    `model(probe).sum().backward()`, to read `probe.grad`, and then `model.zero_grad()`.
+    """
+    used = {
+        (account.optimizer.identity, key(sink))
+        for account in accounts(paths)
+        for each in account.updates
+        for sink in each.fresh
+    }
+    for account in accounts(paths):
+        owner = account.optimizer.identity
+        for update in account.updates if account.optimizer.complete and not _is_tapped(account.tape) else ():
+            for wiped in update.wiped:
+                together = [other for other in update.wiped if other.clearing is wiped.clearing]
+                probes = [other.sink for other in together if other.sink.order > wiped.sink.order]
+                is_for_it = (owner, key(wiped.sink)) in used and not wiped.read and not _is_late(update, wiped)
+                is_alone = all(key(sink) == key(wiped.sink) for sink in update.fresh)
+                if is_for_it and is_alone and any((owner, key(probe)) not in used for probe in probes):
                     yield account, update, wiped
 
 
