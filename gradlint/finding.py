@@ -9,6 +9,21 @@ from dataclasses import field
 from gradlint.dataclass import dataclass
 
 NOT_SHOWN = "not-shown"  # a hint: a run does not show this one, although it shows others of its code
+DENIES = "denies"  # a hint: what happens on no path, by the finding (a `Denied`)
+
+
+class Denied(enum.Enum):
+    """What a finding says that never happens, whatever the program decides: a run in which it does refutes it."""
+
+    GRADIENT = "gradient"  # the loss at the related backward carries one, computed from what stands at the finding
+    TRAINING = "training"  # all that the related optimizer holds gets a gradient
+    USE = "use"  # what is computed at the finding is back-propagated
+    STEP = "step"  # the optimizer steps that is cleared at a related place
+
+    @property
+    def hint(self) -> Mapping[str, str]:
+        """The hint that says so."""
+        return {DENIES: self.value}
 
 
 class Severity(enum.IntEnum):

@@ -210,6 +210,11 @@ class Rule:
         return getattr(self.module, "AT_RUN_TIME", False)
 
     @property
+    def raises(self) -> str:
+        """What torch says in the error that it is about, if it is about one."""
+        return str(getattr(self.module, "RAISES", ""))
+
+    @property
     def page(self) -> str:
         """What a user reads of the rule."""
         return (self.module.__doc__ or "").strip() + "\n"

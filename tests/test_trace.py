@@ -491,3 +491,26 @@ def test_a_loaded_model_in_the_place_of_the_one_that_the_optimizer_holds_is_told
         """
     (tmp_path / "train.py").write_text(textwrap.dedent(body))
     assert trace(tmp_path, "--output-format", "json", "train.py").codes == [("GL513", 6)]
+
+
+def test_a_write_that_breaks_a_late_step_is_found_although_the_run_is_only_watched(tmp_path: pathlib.Path) -> None:
+    lines = write(
+        tmp_path,
+        """
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        row = torch.empty(4)
+        def rows(numbers):
+            for _ in range(numbers):
+                row.copy_(torch.randn(4))  # write
+                yield row
+        for number in range(12):
+            outs = [model(each) for each in rows(1 if number < 9 else 2)]
+            optimizer.zero_grad()
+            sum(outs).sum().backward()
+            optimizer.step()
+        """,
+    )
+    ran = json_of(tmp_path)
+    assert ran.codes == [("GL201", marked(lines, "write"))], ran.err
+    assert "an operation behind" in ran.report["findings"][0]["message"]

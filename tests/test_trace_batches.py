@@ -138,3 +138,97 @@ def test_the_closure_of_a_step_is_the_programs_and_the_rest_the_optimizers(folde
         """,
     )
     assert watched.codes == [("GL501", line(lines, "loss.backward()"))]
+
+
+LOADED = """
+class Readings(torch.utils.data.Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return [0.137 * index, 0.291 * index], 0.313 * index
+
+def train():
+    READ
+    for features, target in LOADER:
+        out = model(torch.stack(features, 1).float()).squeeze(1)
+        loss = (out - target).square().mean() + 0.1 * (target - 1).abs().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        SHOWN
+
+train()
+"""
+BAR = """
+class Bar:
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def set_description(self, text):
+        self.text = text
+"""
+SHOWING = [
+    ("total = 0", "DataLoader(Readings(), 4)", "total += loss.item()"),
+    ("bar = Bar(DataLoader(Readings(), 4))", "bar", 'bar.set_description(f"{loss.item():.3f}")'),
+    (
+        "self = type(sys)('trainer'); self.bar = Bar(DataLoader(Readings(), 4))",
+        "self.bar",
+        "self.bar.set_description(loss.item())",
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "loader", "shown"), SHOWING, ids=["total", "bar", "attribute"])
+def test_the_numbers_of_a_loader_do_not_come_from_the_losses_that_are_shown(
+    folder: pathlib.Path, read: str, loader: str, shown: str
+) -> None:
+    (folder / "site-packages" / "bars.py").write_text(BAR)
+    body = LOADED.replace("READ\n", f"{read}\n").replace("LOADER", loader).replace("SHOWN", shown)
+    assert traced(folder, "from bars import Bar\n" + body)[1].codes == []
+
+
+RESTORED = """
+import torch
+
+class Evaluating:
+    def __init__(self, model):
+        self.modes = {part: part.training for part in model.modules()}
+        self.model = model
+
+    def __enter__(self):
+        self.model.eval()
+
+    def __exit__(self, *_):
+        for part, mode in list(self.modes.items())[FIRST:]:
+            part.training = mode
+"""
+EVALUATED = """
+from restoring import Evaluating
+net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(), torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+FROZEN
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    for x in data(2):
+        loss = net(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with Evaluating(net), torch.no_grad():
+            net(x)
+"""
+
+
+@pytest.mark.parametrize("frozen", ["", "net[3].eval()"])
+def test_modes_that_a_library_puts_back_part_by_part_are_back(folder: pathlib.Path, frozen: str) -> None:
+    (folder / "site-packages" / "restoring.py").write_text(RESTORED.replace("FIRST", "0"))
+    assert traced(folder, EVALUATED.replace("FROZEN", frozen))[1].codes == []
+
+
+def test_modes_that_a_library_puts_back_in_part_are_not(folder: pathlib.Path) -> None:
+    (folder / "site-packages" / "restoring.py").write_text(RESTORED.replace("FIRST", "3"))
+    _, watched = traced(folder, EVALUATED.replace("FROZEN", ""))
+    assert [code for code, _ in watched.codes] == ["GL304"]

@@ -245,10 +245,10 @@ class Assembler:
         made.saves = tuple(self._saved(op, made, *saved) for saved in op.saves)
         return made
 
-    def _saved(self, op: Op, made: tape.Value, role: str, cell: Cell, origin: Op, _count: int) -> tape.Saved:
+    def _saved(self, op: Op, made: tape.Value, role: str, cell: Cell, origin: Op, before: int | None) -> tape.Saved:
         storage = self.storage(cell)
         value = made if origin is op else self._values.get(id(origin), made)
-        return tape.Saved(value, storage, storage.version, len(storage.writes), role)
+        return tape.Saved(value, storage, storage.version, len(storage.writes) if before is None else before, role)
 
     def storage(self, cell: Cell) -> tape.Storage:
         """The storage that a cell stands for."""
@@ -479,6 +479,8 @@ class Assembler:
     def _on_module(self, note: Note) -> Iterator[tape.Event]:
         module = self._module_of(note)
         assert module is not None
+        if note.facts["woken"]:
+            yield tape.TrainMode(at=NOWHERE, module=module, training=True)
         methods = self._methods(note.place, note.facts["owners"])
         yield tape.ModuleCall(at=NOWHERE, module=module, result=self.value(note.facts["op"]), within=methods)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import CodeType
 
 from gradlint.trace.frames import Frame
-from gradlint.trace.source import extent, function, module, once, position
+from gradlint.trace.source import extent, function, iterates, module, once, position
 
 _IMPORTS = ast.Import | ast.ImportFrom
 
@@ -23,12 +23,13 @@ def carriers(code: CodeType, origin: int, use: int) -> frozenset[str]:
     body = function(code)
     if body is None or origin == use:
         return frozenset()
-    source, target = (_node(body, code, instruction) for instruction in (origin, use))
-    if source is None or target is None:
+    source, target = (_evaluated(body, code, instruction) for instruction in (origin, use))
+    if not source or not target:
         return frozenset()
     carrying = _carrying(body, source, _imported(code.co_filename))
-    words = carrying & {_word(node) for node in ast.walk(target)}
-    return words | {""} if any(node is source for node in ast.walk(target)) else words
+    inside = [node for each in target for node in ast.walk(each)]
+    words = carrying & {_word(node) for node in inside}
+    return words | {""} if any(node in source for node in inside) else words
 
 
 @functools.cache
@@ -38,12 +39,27 @@ def _imported(path: str) -> frozenset[str]:
     return frozenset(name.asname or name.name.partition(".")[0] for node in imports for name in node.names)
 
 
-def _node(body: ast.AST, code: CodeType, instruction: int) -> ast.AST | None:
+def _evaluated(body: ast.AST, code: CodeType, instruction: int) -> tuple[ast.AST, ...]:
+    """What is evaluated at an instruction: the expression there.
+
+    In Python 3.11 what gets the next item has the position of the whole `for`, and what enters a
+    context manager that of the whole `with`: no part of the block is evaluated there.
+    """
     at = position(Frame(0, code, instruction))
-    return next((node for node in ast.walk(body) if extent(node) == at), None)
+    node = next((node for node in ast.walk(body) if extent(node) == at), None)
+    match node:
+        case None:
+            return ()
+        case ast.For(iter=iterable) | ast.AsyncFor(iter=iterable):
+            return (iterable,)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return tuple(item.context_expr for item in items)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() if iterates(code, instruction):
+            return tuple(generator.iter for generator in node.generators)
+    return (node,)
 
 
-def _carrying(body: ast.AST, source: ast.AST, modules: frozenset[str]) -> frozenset[str]:
+def _carrying(body: ast.AST, source: tuple[ast.AST, ...], modules: frozenset[str]) -> frozenset[str]:
     """The names and attributes that hold what is computed from `source`."""
     found: set[str] = set()
     bindings = [each for node in ast.walk(body) for each in _bindings(node) if each[0] not in modules]
@@ -51,7 +67,7 @@ def _carrying(body: ast.AST, source: ast.AST, modules: frozenset[str]) -> frozen
     while grows:
         grows = False
         for word, value in bindings:
-            if word not in found and any(node is source or _word(node) in found for node in ast.walk(value)):
+            if word not in found and any(node in source or _word(node) in found for node in ast.walk(value)):
                 found.add(word)
                 grows = True
     return frozenset(found)

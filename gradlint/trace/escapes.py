@@ -7,16 +7,19 @@ constants of the source are not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import CodeType
 from typing import Any
 
 import torch
 
 from gradlint.trace.derived import carriers
-from gradlint.trace.frames import Place, scopes
+from gradlint.trace.frames import Frame, Place, is_users_path, scopes
 from gradlint.trace.memory import COMMON, Memory
 from gradlint.trace.records import Op
+from gradlint.trace.source import iterates
 
 _MOST = 8
 
@@ -82,13 +85,34 @@ def _same_function(memory: Memory, place: Place) -> Iterator[Op]:
     for _, op in memory.escapes:
         if op.step == memory.step and op.inputs:
             left = next((each for each in op.place if each.activation == frame.activation), None)
-            if left is not None and _is_carried(frame.code, carriers(frame.code, left.instruction, frame.instruction)):
+            if left is not None and _is_carried(frame, carriers(frame.code, left.instruction, frame.instruction)):
                 yield op
 
 
-def _is_carried(code: CodeType, words: frozenset[str]) -> bool:
+def _is_carried(frame: Frame, words: frozenset[str]) -> bool:
     """Whether one of these names may have a number: a tensor of the same name, at another time, is followed itself."""
     if not words:
         return False
-    variables = next((variables for running, variables in scopes() if running is code), {})
-    return not all(isinstance(variables.get(word), torch.Tensor) for word in words)
+    variables = next((variables for running, variables in scopes() if running is frame.code), {})
+    values = [_value(word, variables) for word in words]
+    if iterates(frame.code, frame.instruction):
+        values = [value for value in values if _may_give(value)]
+    return not all(isinstance(value, torch.Tensor) for value in values)
+
+
+def _value(word: str, variables: Mapping[str, Any]) -> Any:
+    """What a name, or an attribute of one, stands for; None where that is not seen."""
+    first, *rest = word.split(".")
+    value = variables.get(first)
+    for name in rest:
+        value = getattr(value, "__dict__", {}).get(name)
+    return value
+
+
+def _may_give(iterable: Any) -> bool:
+    """Whether the items of an iterable may be what its methods were given: not those of a library's loader, or of its
+    progress bar, to which a loss is only shown."""
+    if isinstance(iterable, (Sequence, AbstractSet, Mapping)) or type(iterable).__module__ == "numpy":
+        return True
+    file = getattr(sys.modules.get(type(iterable).__module__), "__file__", None)
+    return file is None or is_users_path(file)

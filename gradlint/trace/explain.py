@@ -7,6 +7,7 @@ was written behind autograd's back, never on the way of a healthy step.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from gradlint.trace.records import Cell, Note, Op
 from gradlint.trace.session import Session
 
 _OVERWRITTEN = "modified by an inplace operation"
+_VERSION = re.compile(r"expected version (\d+)")
 _FREED = "backward through the graph a second time"
 _RESULT = ("result", "output", "out")
 _OTHER = ("other", "weight", "mat2", "tensor2", "exponent", "vec", "batch2")
@@ -49,22 +51,47 @@ def _overwritten(session: Session, note: Note, losses: list[torch.Tensor]) -> bo
     by_sequence = _by_sequence(note.facts["ops"])
     found = False
     for node in nodes(losses):
-        for attribute, tensor in _stale(node):
+        for attribute, tensor, version in _stale(node):
             op = _maker(by_sequence, node)
             if op is not None:
                 _mark(session, op, attribute, tensor)
                 found = True
+            elif version is not None and (loss := _unseen(session, note, losses)) is not None:
+                found |= _mark_unseen(session, loss, attribute, tensor, version)
     return found
 
 
-def _stale(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The saved tensors of a node that no longer are what was saved."""
+def _unseen(session: Session, note: Note, losses: list[torch.Tensor]) -> Op | None:
+    """The record of the loss of a step that was only watched, with the parameters that it hangs on."""
+    loss: Op = note.facts["ops"][0]
+    if loss.kind is Kind.UNKNOWN and not loss.inputs:
+        leaves = (getattr(node, "variable", None) for node in nodes(losses))
+        parameters = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Parameter)]
+        loss.inputs = tuple(session.leaf(session.memory.held(each)) for each in parameters)
+        loss.kind, loss.flags = Kind.OPERATION, loss.flags | {"unseen"}
+    return loss if "unseen" in loss.flags else None
+
+
+def _mark_unseen(session: Session, loss: Op, attribute: str, tensor: torch.Tensor, version: int) -> bool:
+    """Write down for a loss that something on the way to it saved `tensor`, and what wrote there since."""
+    cell = session.memory.cell(tensor)
+    before = sum(written.version <= version for written in cell.writes)
+    if before == len(cell.writes):
+        return False
+    loss.saves.append((_role(attribute), cell, loss, before))
+    return True
+
+
+def _stale(node: Any) -> Iterator[tuple[str, torch.Tensor, int | None]]:
+    """The saved tensors of a node that no longer are what was saved, each with the version that it had then."""
     for attribute in _attributes(node):
         try:
             getattr(node, attribute)
         except RuntimeError as error:
             if _OVERWRITTEN in str(error):
-                yield from ((attribute, tensor) for tensor in _live(node, attribute))
+                version = _VERSION.search(str(error))
+                saved = int(version[1]) if version is not None else None
+                yield from ((attribute, tensor, saved) for tensor in _live(node, attribute))
 
 
 def _attributes(node: Any) -> list[str]:
@@ -122,8 +149,7 @@ def saved(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 def _mark(session: Session, op: Op, attribute: str, tensor: torch.Tensor) -> None:
     """Write down that `op` saved `tensor`, and in which memory."""
-    name = attribute.removeprefix("_saved_")
-    role = "result" if name.startswith(_RESULT) else "other" if name.startswith(_OTHER) else "input"
+    role = _role(attribute)
     held = _parameter(session, tensor)
     cell = session.memory.cell(tensor)
     if held is not None and held.cell is not None and not cell.writes:
@@ -132,7 +158,12 @@ def _mark(session: Session, op: Op, attribute: str, tensor: torch.Tensor) -> Non
         held.cell = cell
     source = _source(op, role, cell, held)
     source.cell = cell
-    op.saves.append((role, cell, source, sum(written.serial < op.serial for written in cell.writes)))
+    op.saves.append((role, cell, source, None))
+
+
+def _role(attribute: str) -> str:
+    name = attribute.removeprefix("_saved_")
+    return "result" if name.startswith(_RESULT) else "other" if name.startswith(_OTHER) else "input"
 
 
 def _parameter(session: Session, tensor: torch.Tensor) -> Any:
@@ -158,7 +189,7 @@ def _mark_freed(note: Note, losses: list[torch.Tensor]) -> None:
         if any(_is_freed(node, attribute) for attribute in _attributes(node)):
             op = _maker(ops, node)
             if op is not None:
-                op.saves = op.saves or [("input", Cell(), op.inputs[0] if op.inputs else op, 0)]
+                op.saves = op.saves or [("input", Cell(), op.inputs[0] if op.inputs else op, None)]
 
 
 def _is_freed(node: Any, attribute: str) -> bool:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
+from gradlint.rule import packages
+
 
 class Frame(NamedTuple):
     """One activation of a function of the user's: its number, its code, the instruction, and its loops' counters."""
@@ -31,7 +33,11 @@ _Step = TypeVar("_Step")
 _LIBRARY = tuple(
     {
         os.path.join(os.path.realpath(path), "")
-        for path in (*sysconfig.get_paths().values(), os.path.dirname(os.path.dirname(__file__)))
+        for path in (
+            *sysconfig.get_paths().values(),
+            os.path.dirname(os.path.dirname(__file__)),
+            *(path for package in packages() for path in package.__path__),
+        )
         if path
     }
     - {
@@ -63,7 +69,7 @@ def is_users(code: CodeType) -> bool:
     """Whether `code` was written by the user: not the standard library, not an installed package."""
     known = _users.get(id(code))
     if known is None:
-        known = _is_users_path(code.co_filename)
+        known = is_users_path(code.co_filename)
         _users[id(code)] = known
         _judged.append(code)
     return known
@@ -87,10 +93,12 @@ def users_files() -> list[str]:
     """The files of the user's of which something has run, or that were imported."""
     ran = {os.path.realpath(code.co_filename) for code in _judged if _users.get(id(code))}
     imported = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return sorted(ran | {os.path.realpath(file) for file in imported if file and _is_users_path(file)})
+    files = {os.path.realpath(file) for file in imported if file and is_users_path(file)}
+    return sorted(ran | set(filter(os.path.isfile, files)))  # that of `torch.ops` is `_ops.py`
 
 
-def _is_users_path(file: str) -> bool:
+def is_users_path(file: str) -> bool:
+    """Whether a file of Python is the user's."""
     path = os.path.realpath(file)
     if file.startswith("<") or not file.endswith(".py"):
         return False

@@ -68,7 +68,7 @@ class Op:
     number: object | None = None
     flags: frozenset[str] = frozenset()
     sequence: tuple[int, int] = (0, 0)
-    saves: list[tuple[str, Cell, Op, int]] = field(default_factory=list)
+    saves: list[tuple[str, Cell, Op, int | None]] = field(default_factory=list)  # with the writes before, if known
     checkpointed: str = ""
     autocast: str | None = None
     inference: bool = False

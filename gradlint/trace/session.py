@@ -139,6 +139,9 @@ class Session:
         self.compiled = self.runs_eagerly = False
         self.again = first
         self._in_eval: list[weakref.ref[torch.nn.Module]] = []  # put into it since the last backward
+        self.asleep = weakref.WeakSet[
+            torch.nn.Module
+        ]()  # the parts that an `eval()` put into eval mode, and no `train()`
         self.evaluations = 0  # the calls of modules that are noted although the run is only watched
         self._sinks: set[object] = set()
         self._late: set[object] = set()
@@ -446,6 +449,14 @@ class Session:
         """A module was put into eval mode: the next calls of modules tell whether something is evaluated so."""
         self._in_eval.append(weakref.ref(module))
         self.evaluations = _EVALUATIONS
+
+    def woken(self, module: torch.nn.Module) -> bool:
+        """Whether all that was put into eval mode is in train mode again, by whatever: `part.training = True`, say."""
+        parts = [part for part in module.modules() if part in self.asleep] if self.asleep else []
+        if not parts or not all(part.training for part in parts):
+            return False
+        self.asleep.difference_update(parts)
+        return True
 
     def trained_in_eval(self) -> None:
         """Before a backward: a module that is still in eval mode since the last one is worth a closer look."""

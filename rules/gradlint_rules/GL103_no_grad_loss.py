@@ -91,7 +91,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for found in starved(paths, Why.GRAD_MODE):
         if leak(found) is not None:  # GL301
             continue
-        yield Report(found.at, _message(found), _HELP, found.related, hints=_lines(found))
+        yield Report(found.at, _message(found), _HELP, found.related, hints={**_lines(found), **found.denied})
 
 
 def _message(found: Starved) -> str:

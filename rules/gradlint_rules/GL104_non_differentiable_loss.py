@@ -97,7 +97,8 @@ _HELP = "Train on a differentiable stand-in (a cross entropy, a soft overlap, `r
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Operations without a derivative that leave a loss without routes, or make its backward raise."""
     for found in starved(paths, Why.NON_DIFFERENTIABLE):
-        yield Report(found.at, _message(found), _HELP, found.related, hints=hint_of_sample(found.culprit))
+        hints = {**hint_of_sample(found.culprit), **found.denied}
+        yield Report(found.at, _message(found), _HELP, found.related, hints=hints)
     yield from _not_implemented(paths)
 
 

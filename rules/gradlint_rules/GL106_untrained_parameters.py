@@ -91,7 +91,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
+from gradlint.finding import NOT_SHOWN, Denied, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
@@ -251,7 +251,8 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     related = places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink))
     hint = _HELP_WRITTEN if _WRITTEN in first.by.flags else _HELP
     hints = {NOT_SHOWN: "yes"} if first.by.op.endswith("vector_to_parameters") else hint_of_sample(first.by)
-    return Report(at, message, hint, related, hints=hints)
+    denied = Denied.TRAINING.hint if not first.by.requires_grad else {}
+    return Report(at, message, hint, related, hints={**hints, **denied})
 
 
 def _obstacle(value: Value) -> str:

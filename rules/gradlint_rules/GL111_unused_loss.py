@@ -68,7 +68,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Severity, Span
+from gradlint.finding import Denied, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import (
@@ -128,7 +128,8 @@ def _report(unused: _Unused, only: Sequence[str]) -> Report:
     name = f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
     effect = f", and {listed(list(only[:3]))} is trained by nothing else" if only else ""
     message = f"{name} is never back-propagated{effect}"
-    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, unused.sink.stack), to_sink(unused.sink)))
+    related = places(fact.at, *calls(fact.stack, unused.sink.stack), to_sink(unused.sink))
+    return Report(fact.at, message, _HELP, related, hints=Denied.USE.hint)
 
 
 def _beside(tape: Tape) -> list[_Unused]:

@@ -89,6 +89,7 @@ from gradlint_rules.written import out_of_place
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+RAISES = "modified by an inplace operation"
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:

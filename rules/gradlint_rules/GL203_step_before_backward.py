@@ -78,6 +78,7 @@ from gradlint_rules.words import backward, loss_of
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+RAISES = "modified by an inplace operation"
 _HELP = "Compute this loss after the step, or run its backward before the step."
 
 

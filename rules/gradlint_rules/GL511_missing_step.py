@@ -58,7 +58,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Denied, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -387,7 +387,8 @@ def _report(account: Account, sink: Backward, clearing: Event, scaled: Backward 
     related = [Related(clearing.at, "cleared here")]
     related += [Related(scaled.at, "a step follows here")] if scaled is not None else []
     help_ = f"Call `{name}.step()` after the backward."
-    return Report(sink.at, message, help_, places(sink.at, *related), hints=_clipped(account, sink))
+    denied = Denied.STEP.hint if scaled is None else {}
+    return Report(sink.at, message, help_, places(sink.at, *related), hints={**_clipped(account, sink), **denied})
 
 
 def _clipped(account: Account, sink: Backward) -> dict[str, str]:

@@ -10,7 +10,7 @@ from gradlint.tape import Backward, DType, InPlace, Kind, Saved, Storage, Tape, 
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.asked import of_tape
 from gradlint_rules.visited import backwards
-from gradlint_rules.words import bare, calls, maker, places, to_sink, when
+from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink, when
 
 _ROLES = {"input": "its input", "self": "its input", "other": "its other input", "result": "its result"}
 
@@ -42,7 +42,9 @@ class Overwritten:
     @property
     def saving(self) -> str:
         """What was saved, in words: `F.softmax()` saved its result."""
-        return f"{maker(self.user)} saved {_ROLES.get(self.saved.role, self.saved.role)} for the backward"
+        is_unseen = "unseen" in self.user.flags
+        saver = f"an operation behind {quoted(self.user)}" if is_unseen else maker(self.user)
+        return f"{saver} saved {_ROLES.get(self.saved.role, self.saved.role)} for the backward"
 
     @property
     def related(self) -> tuple[Related, ...]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Span
+from gradlint.finding import Denied, Related, Span
 from gradlint.tape import (
     Backward,
     Cut,
     Decision,
     Kind,
+    May,
     Optimizer,
     OptimizerStep,
     Tape,
@@ -65,6 +66,12 @@ class Starved:
     culprit: Value
     others: tuple[Value, ...]
     decisions: tuple[Decision, ...]
+    is_always: bool = False  # on all paths to the sink
+
+    @property
+    def denied(self) -> Mapping[str, str]:
+        """The hint for a run: that the loss at this sink carries a gradient would refute what is reported."""
+        return Denied.GRADIENT.hint if self.is_always else {}
 
     @property
     def at(self) -> Span:
@@ -131,7 +138,13 @@ def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why) -> Iterator[Sta
         rivals = [arrival for arrival, _ in blamed if id(arrival.sink) not in guilty]
         told = [(conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]]
         decisions, arrival, (culprit, *others) = min(told, key=lambda entry: len(entry[0]))
-        yield Starved(arrival, culprit, tuple(others), tuple(decisions))
+        yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed))
+
+
+def _is_always(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
+    """Whether a loss arrives without a gradient on every path, and no code that was not run may bring one."""
+    whole = (arrival.tape.complete and not arrival.tape.unrun(May.BIND) for arrival, _ in blamed)
+    return all(arrival.is_starved for arrival, _ in blamed) and all(whole)
 
 
 def _is_always_cut(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:

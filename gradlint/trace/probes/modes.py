@@ -84,12 +84,13 @@ def _train(session: Session, original: Callable[..., Any]) -> Callable[..., Any]
     def train(self: Any, mode: bool = True) -> Any:
         if session.quiet or session.in_train:
             return original(self, mode)
+        awake = [] if mode else session.guarded(_awake, self) or []
         session.in_train = True
         try:
             return original(self, mode)
         finally:
             session.in_train = False
-            session.guarded(mode_set, session, self, mode)
+            session.guarded(_mode_set, session, self, mode, awake)
 
     return train
 
@@ -100,9 +101,20 @@ def _asks(module: torch.nn.Module) -> bool:
     return code is not None and is_users(code) and "training" in code.co_names
 
 
-def mode_set(session: Session, module: torch.nn.Module, mode: bool) -> None:
+def _awake(module: torch.nn.Module) -> list[torch.nn.Module]:
+    """The parts of a module that compute something else in train mode, and are in it."""
+    return [part for part in module.modules() if part.training and _differs(part)]
+
+
+def _differs(part: torch.nn.Module) -> bool:
+    return isinstance(part, _DIFFERS) or _asks(part)
+
+
+def _mode_set(session: Session, module: torch.nn.Module, mode: bool, awake: list[torch.nn.Module]) -> None:
     """A module, with its parts, was put into train mode or eval mode."""
-    matters = any(isinstance(part, _DIFFERS) or _asks(part) for part in module.modules())
+    matters = any(map(_differs, module.modules()))
     session.happened("train", module=session.part(module), training=mode, matters=matters)
+    session.asleep.difference_update(module.modules())
+    session.asleep.update(awake)
     if matters and not mode:
         session.evaluated(module)

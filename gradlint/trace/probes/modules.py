@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from gradlint.trace.frames import Place, here, is_users, nearest, scopes
-from gradlint.trace.probes.modes import mode_set
 from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Held
 from gradlint.trace.session import Session
@@ -90,7 +89,8 @@ def _called(session: Session, module: Any, out: Any) -> None:
         place = here()
         op = session.memory.of(result, place)
         first = session.first_parameter(module)
-        session.note("module", place, path=session.part(module), first=first, op=op, owners=_owners(session))
+        owners, woken = _owners(session), session.woken(module)
+        session.note("module", place, path=session.part(module), first=first, op=op, owners=owners, woken=woken)
 
 
 def _owners(session: Session) -> tuple[tuple[Held, int] | None, ...]:
@@ -119,8 +119,6 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                 session.guarded(_attached, session, name, value)
         elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(sys._getframe(1).f_code):
             containers.append((weakref.ref(self), name, here()))
-        elif name == "training" and value and not session.in_train and is_users(sys._getframe(1).f_code):
-            session.guarded(mode_set, session, self, True)  # as for its parts: who puts modes back does so for each
 
     def tell(*_: object) -> None:
         for module, name, place in containers:
