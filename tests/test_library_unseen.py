@@ -50,6 +50,15 @@ for near, far, x in DataLoader(unseen.graphs()):
     F.binary_cross_entropy_with_logits(score, label).backward()
     optimizer.step()
 """
+PARTS = """
+losses = unseen.losses()
+for x in torch.randn(3, 2, 4):
+    made = net(x).relu()
+    optimizer.zero_grad()
+    losses(x, made, 0, split="train").backward()
+    optimizer.step()
+    losses(x, made, {}, split="train").backward()
+"""
 POLICIES = """
 def log_probability(policy, x):
     found = torch.zeros(4)
@@ -361,6 +370,8 @@ for x, y in DataLoader(unseen.data()):
         (MEMORY, "memory(x)", ""),
         (SCHEDULES, "torch.optim.lr_scheduler.StepLR(optimizer, 2)", "GL510"),
         (SCHEDULES, "unseen.LinearWarmUp(optimizer, warmup=0.1)", ""),
+        (PARTS, "0", "GL507"),
+        (PARTS, "1", ""),
         (POLICIES, "print(policy)", "GL101"),
         (POLICIES, "policy.zero_grad()", ""),
         (POLICIES, "policy(x)", ""),

@@ -37,6 +37,8 @@ from gradlint.ir.lower import body
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+_ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]  # results, by the literals of their calls
+
 
 @handles(CALL, Function)
 def call_function(m: Machine, function: Function, call: Call) -> Abstract:
@@ -217,6 +219,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()
     made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
+    _tell_apart(m, symbol, made, call)
     result = Unknown(Symbol(call.frame.text(node)))
     result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
     _note_listing(m, result, call)
@@ -224,6 +227,26 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     m.nodes[result.symbol] = made
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
+
+
+def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> None:
+    """Marks the results of a callable that is called with different literals: `loss(x, fake, 0)`, `loss(x, fake, 1)`.
+
+    Each can be computed from some of the arguments alone: the loss of the generator, or of the discriminator.
+    """
+    if not isinstance(call.node, ir.Call):
+        return
+    by_place = [*enumerate(call.node.args), *call.node.kwargs]
+    literals = tuple((place, node.value) for place, node in by_place if isinstance(node, ir.Literal))
+    if not literals:
+        return
+    known: _ByLiterals = m.state.setdefault("told apart", {}).setdefault(symbol, {})
+    known.setdefault(literals, []).append(made)
+    for given, others in known.items():
+        if any(dict(given).get(place, value) != value for place, value in literals):
+            for each in (made, *others):
+                each.flags |= {tape.TOLD_APART}
+            others.clear()
 
 
 def _note_listing(m: Machine, result: Unknown, call: Call) -> None:

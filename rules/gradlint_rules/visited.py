@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from gradlint.tape import Backward, Kind, Optimizer, Tape, Value, above, sure
+from gradlint.tape import TOLD_APART, Backward, Kind, Optimizer, Tape, Value, above, sure
 from gradlint_rules.asked import of_tape
 from gradlint_rules.words import bare
 
@@ -64,7 +64,21 @@ def _is_trained(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
 @of_tape
 def _surely_visited(tape: Tape) -> dict[int, Sequence[Value]]:
     optimizers = tape.optimizers()
-    return {id(sink): sure(visited(sink), optimizers) for sink in tape.backwards()}
+    return {id(sink): sure(_not_apart(visited(sink), sink), optimizers) for sink in tape.backwards()}
+
+
+def _not_apart(values: Sequence[Value], sink: Backward) -> Sequence[Value]:
+    """Those of the values that a backward comes to otherwise than through what can be computed from a part alone."""
+    if not any(TOLD_APART in value.flags for value in values):
+        return values
+    met: set[int] = set()
+    pending = [sink.value]
+    while pending:
+        value = pending.pop()
+        if id(value) not in met:
+            met.add(id(value))
+            pending += value.inputs[-1:] if TOLD_APART in value.flags else value.inputs  # its own parameters are last
+    return [value for value in values if id(value) in met]
 
 
 @of_tape
