@@ -439,3 +439,27 @@ class Memory:
 def test_a_list_that_only_others_fill_is_not_taken_to_be_empty(filled: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "memory.py").write_text(SETUP + MEMORY.format(filled))
     assert [finding.code for finding in gradlint.check([tmp_path])] == ["GL102"]
+
+
+SELECTED = """
+settings = unseen.Settings(unseen.values())
+gate = nn.Linear(4, 1)
+optimizer.add_param_group({{"params": gate.parameters()}})
+for x in torch.randn(3, 2, 4):
+    error = (net(x) - x).square()
+    loss = error[error < error.median()].mean() * {}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("factor", "codes"), [("gate(x).mean()", ["GL602"]), ("settings.weight", []), ("0.5", []), ("unseen.weight(x)", [])]
+)
+def test_what_an_empty_mean_is_multiplied_by_is_learned_where_it_is_in_view(
+    factor: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(SETUP + SELECTED.format(factor))
+    assert [finding.code for finding in gradlint.check(path, min_severity="warning")] == codes

@@ -325,8 +325,8 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
 
 
 def _is_learned(value: Value) -> bool:
-    """Whether it comes from parameters: a coefficient that is merely unknown (`self.weight * loss`) does not."""
-    return any(source.is_leaf and source.kind is not Kind.UNKNOWN for source in graph(value))
+    """Whether it comes from parameters in view: what something unknown gives (`settings.weight * loss`) can be data."""
+    return any(source.is_leaf and source.kind is not Kind.UNKNOWN and not source.assumed for source in graph(value))
 
 
 def _report(sink: Backward, mean: _Mean, severity: Severity, spoils: bool) -> Report:
