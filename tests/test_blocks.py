@@ -36,3 +36,9 @@ def test_walks_come_to_every_node_of_what_the_grammar_allows(text: str) -> None:
     except (SyntaxError, ValueError):  # the grammar allows more than the parser
         return
     agree(tree)
+
+
+@pytest.mark.parametrize("text", ["lambda: f()", "lambda x: x if x else f(x)", "lambda: (yield)"])
+def test_a_lambda_holds_no_statements(text: str) -> None:
+    tree = ast.parse(text, mode="eval").body
+    assert list(statements(tree)) == [tree]

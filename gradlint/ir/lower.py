@@ -70,7 +70,7 @@ def _scope(function: ir.Function) -> None:
     inside: Any = [source.body] if isinstance(source, ast.Lambda) else source.body
     can_yield = "yield" in function.code.rows(function.at)  # few can: the expressions of the others are passed over
     function.is_generator = can_yield and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(inside))
-    for node in () if isinstance(source, ast.Lambda) else blocks.statements(source, _SCOPES):
+    for node in blocks.statements(source, _SCOPES):
         if isinstance(node, ast.Global):
             function.globals |= frozenset(node.names)
         elif isinstance(node, ast.Nonlocal):

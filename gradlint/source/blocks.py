@@ -11,8 +11,11 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statemen
 def statements(tree: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:
     """A tree and all statements and handlers in it, outer ones first: a tenth of what `ast.walk` visits.
 
-    Of statements that are `closed` and stand in the tree, nothing but they themselves.
+    Of statements that are `closed` and stand in the tree, nothing but they themselves. A lambda holds none.
     """
+    if isinstance(tree, ast.Lambda):
+        yield tree
+        return
     pending = [tree]
     for node in pending:
         yield node
