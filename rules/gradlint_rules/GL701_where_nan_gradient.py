@@ -6,7 +6,8 @@ although the value is not.
 ## What it does
 Reports `torch.where(cond, f(x), …)`, `f(x).masked_fill(mask, …)` and `y = f(x); y[mask] = …` where the condition keeps
 out the very place at which `f` has no finite derivative: `log` and division at zero, `sqrt` and roots at zero and
-below, other fractional powers below zero, `acos` and `asin` at one and beyond.
+below, other fractional powers below zero, `acos` and `asin` at one and beyond. Reports, too, what is filled with
+infinity and then multiplied or divided by something learned: the gradient of the scale is `0 * inf`.
 
 ## Why it matters
 The backward runs through both sides. The side that was not chosen gets a gradient of zero, which is then multiplied by
@@ -57,6 +58,7 @@ For a few elements, compute only these: `out[mask] = x[mask].log()`.
   among its logits), or behind a ReLU, whose backward makes the NaN a zero. `clamp(min=0)`, `maximum(x, 0)` and `abs`
   do not help, and are reported.
 - Conditions about something else than the argument.
+- Infinity that is put in behind a learned scale, which is how masks are made; in front of one it is reported.
 
 ## Limits
 Overflow (`exp` of large numbers in the branch not taken) is not looked for.
@@ -71,8 +73,8 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.guards import CHOICES, guarded
-from gradlint_rules.met import met
+from gradlint_rules.guards import CHOICES, guarded, infinite, is_scaling
+from gradlint_rules.met import Met, met
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
@@ -96,6 +98,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
         cause = f"{maker(operation)} has no finite derivative {place}, and only its value is discarded{found.condition}"
         related = found.related(Related(operation.at, f"{maker(operation)} is computed for all elements"))
         yield Report(found.at, f"{cause}: the gradient of what is not chosen is NaN", _HELP, related)
+    for found in met(paths, _scaled):
+        if found.at not in told:
+            told.add(found.at)
+            yield _infinite(found)
 
     seen = [fact for tape in paths for fact in tape.facts("not-finite")]
     told |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()  # that says why
@@ -108,6 +114,29 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 def _seen(value: Value) -> Report:
     message = f"the derivative of {maker(value)} is not finite where it was taken: from here on, no gradient is"
     return Report(value.at, message, "Keep its argument from where it is undefined: `x + eps`, `x.clamp(min=eps)`.")
+
+
+def _infinite(found: Met) -> Report:
+    """Of infinity that is multiplied by something learned, whose gradient is `0 * inf`."""
+    choice = infinite(found.value)
+    assert choice is not None
+    message = (
+        f"{maker(found.value)} scales by something learned what {maker(choice)} has filled with infinity"
+        f"{found.condition}: the gradient of the scale is NaN"
+    )
+    related = found.related(Related(choice.at, "infinity is put in here"))
+    return Report(found.at, message, "Scale first, and put the infinity in behind that.", related)
+
+
+def _scaled(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    if CHOICES.isdisjoint(operations(arrival.sink, arrival.tape)):
+        return
+    for value in taught(arrival.sink, arrival.tape):
+        if is_scaling(value) and len(value.inputs) == 2:
+            for scaled, scale in (value.inputs, value.inputs[::-1]):
+                is_learned = scale.requires_grad and not scale.assumed
+                if is_learned and infinite(scale) is None and infinite(scaled) is not None:
+                    yield value.at, value
 
 
 def _choices(arrival: Arrival) -> Iterator[tuple[Span, Value]]:

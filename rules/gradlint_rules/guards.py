@@ -16,6 +16,7 @@ from gradlint_rules.numbers import (
     leaves_out,
     origin,
     passes_relu,
+    unchanged,
     zero_with,
 )  # fmt: skip
 from gradlint_rules.words import bare
@@ -56,6 +57,8 @@ _PRODUCTS = {"mul", "multiply"}
 _DIVISIONS = {"div", "divide", "true_divide"}
 _TO_INFINITY = {"pow", "rsqrt", "reciprocal", *_DIVISIONS}
 _NOT_A_NUMBER = {"isnan": _DIVISIONS, "isinf": {"log", "log2", "log10", *_TO_INFINITY}}
+_EXTREMES = {"max", "min", "amax", "amin", "topk", "sort", "output"}  # which leave infinity out
+_LEAVES_INFINITY = {*_PRODUCTS, *_DIVISIONS, "add", "sub", "neg", "cat", "stack", "concat"}
 _MOST = 40  # values of one side that are looked at
 
 
@@ -72,6 +75,33 @@ class Guarded:
 def guarded_in(values: Iterable[Value]) -> Iterator[Guarded]:
     """What the choices among these values guard in vain."""
     return (found for value in values if bare(value.op) in CHOICES for found in guarded(value))
+
+
+def infinite(value: Value) -> Value | None:
+    """The choice that puts infinity among the numbers of `value`, below what leaves it there."""
+    pending, seen = [value], {id(value)}
+    for current in pending:
+        shown = list(unchanged(current, selected=False))
+        if any(bare(each.op) in _EXTREMES for each in shown[:-1]):
+            continue
+        found, name = shown[-1], bare(shown[-1].op)
+        if name in CHOICES and any(_is_infinite(given) for _, given in found.arguments):
+            return found
+        for source in found.inputs if name in _LEAVES_INFINITY and len(pending) < _MOST else ():
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return None
+
+
+def is_scaling(value: Value) -> bool:
+    """Whether it multiplies or divides element by element."""
+    return bare(value.op) in _PRODUCTS | _DIVISIONS
+
+
+def _is_infinite(given: object) -> bool:
+    number = given.number if isinstance(given, Value) else given
+    return isinstance(number, float) and math.isinf(number)
 
 
 def guarded(choice: Value) -> Iterator[Guarded]:
@@ -179,12 +209,25 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
             return True if True in parts else None if None in parts else False
         case "isnan" | "isinf" | "isfinite":
             return _is_result(condition, operation, name)
+        case "ne" | "eq" if condition.argument(0) is condition.argument(1, "other"):  # `y != y`: where it is NaN
+            is_nan = _is_result(condition, operation, "isnan")
+            return is_nan if name == "ne" or is_nan is None else not is_nan
+        case "eye" if point == 0:
+            return True if any(map(_is_with_itself, zero_with(argument))) else None
     if point == 0 and _share_zeros(condition, argument):
         return False
     mask, side = _left_out(argument)
     if point == 0 and mask is not None and key(mask) == key(condition):
         return side
     return _compared(condition, name, operation, argument, point) if name in _COMPARES else None
+
+
+def _is_with_itself(value: Value) -> bool:
+    """Whether it is zero on the diagonal: `x[:, None] - x[None]`, `cdist(x, x)`."""
+    left, right = value.argument(0), value.argument(1, "other")
+    if bare(value.op) not in ("sub", "cdist") or not isinstance(left, Value) or not isinstance(right, Value):
+        return False
+    return key(left) == key(right) and (left is not right or bare(value.op) == "cdist")
 
 
 def _left_out(argument: Value) -> tuple[Value | None, bool]:

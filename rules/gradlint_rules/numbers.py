@@ -178,6 +178,9 @@ def is_square(value: Value, depth: int = 0) -> bool:
             return _can_be_zero(first)
         case "einsum" | "dot" | "inner" | "vdot":
             return _is_with_itself(found) and _can_be_zero(first)
+        case "diag" | "diagonal":  # of `x @ x.T`
+            product = origin(first, selected=False)
+            return bool(product.inputs) and _is_with_itself(product) and _can_be_zero(product.inputs[0])
         case "mul":
             if _is_with_itself(found):
                 return _can_be_zero(first)
