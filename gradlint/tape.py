@@ -60,6 +60,7 @@ class DType(enum.Enum):
 
 
 OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
+FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
 TOLD_APART = "told-apart"  # on what something unknown gives that is called with different literals: it can be of a part
 

@@ -409,7 +409,7 @@ def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node
         kind = "str" if "str" in (getattr(left, "type", ""), getattr(right, "type", "")) else "number"
         if any(getattr(side, "type", "") == "array" for side in (left, right)):
             kind = "array"
-        return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame), type=kind)
+        return Unknown(symbol, data=True, origin=_of_numbers(m, op, left, right, node, frame), type=kind)
     if base.data and (not isinstance(other, Unknown) or other.data) and not isinstance(other, Instance | Object):
         return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame))
     if op == "//" and not any(_is_computed(m, side) for side in (left, right)):  # args.height // vae.scale: of sizes
@@ -420,6 +420,16 @@ def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node
     result = Unknown(symbol)
     m.nodes[result.symbol] = made.node
     return result
+
+
+def _of_numbers(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Value | None:
+    """What was copied out of tensors and is reckoned with, if one of two numbers was."""
+    made = tensors.python(m, "python", [left, right], node, frame)
+    if made is not None and op == "/":
+        sides = (side.value if isinstance(side, Const) else getattr(side, "origin", None) for side in (left, right))
+        made.arguments = tuple((place, side) for place, side in enumerate(sides) if side is not None)
+        made.flags |= {"quotient"}
+    return made
 
 
 def _is_computed(m: Machine, value: Abstract) -> bool:

@@ -92,6 +92,11 @@ def autocast(m: Machine, call: Call) -> Abstract:
     return made
 
 
+def of_framework(call: Call) -> Object:
+    """An autocast region that a framework makes for its own device; models that it prepared enter one by themselves."""
+    return Object(AUTOCAST, call.frame.span(call.node), {"device": tape.FRAMEWORK, "enabled": None})
+
+
 @method(AUTOCAST, "__init__")
 def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
     """An autocast class of the program."""

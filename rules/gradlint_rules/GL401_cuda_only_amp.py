@@ -5,7 +5,8 @@ Mixed precision is CUDA's alone, although the code chooses among devices.
 ## What it does
 Reports `autocast` and `GradScaler` for CUDA (`torch.autocast("cuda")`, `torch.amp.GradScaler()`, whatever comes from
 `torch.cuda.amp`) on a path on which the program runs on the CPU or on MPS: because CUDA is not available, or because
-the user can ask for it.
+the user can ask for it. An autocast that is switched off for CUDA (`torch.autocast("cuda", enabled=False)`) is reported
+within one for the device that the code runs on, which it leaves on.
 
 ## Why it matters
 Without CUDA both warn once and switch themselves off, and with CUDA present an autocast for it does nothing for
@@ -66,7 +67,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Autocast, Fact, Tape
 from gradlint_rules.devices import AMP, CUDA, Amp, choices, chosen_here, is_about_devices, is_checked
 from gradlint_rules.portable import told_the_device
 from gradlint_rules.uncut import unsafe
@@ -75,6 +76,7 @@ from gradlint_rules.words import calls, places
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Give it the device that the code runs on (`device.type`), or enable it on CUDA only."
+_HELP_ISLAND = "Give it the device of what is computed there: `torch.autocast(x.device.type, enabled=False)`."
 _MADE = ("autocast", "GradScaler")
 
 
@@ -88,6 +90,34 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             if elsewhere is not None and fact.at not in told and not is_checked(fact, paths):
                 told.add(fact.at)
                 yield _report(fact, elsewhere)
+        for fact in _islands(tape) if elsewhere is not None else ():
+            if elsewhere is not None and fact.at not in told and not is_checked(fact, paths):
+                told.add(fact.at)
+                yield _report_island(fact, elsewhere)
+
+
+def _islands(tape: Tape) -> Iterator[Fact]:
+    """The autocasts that are switched off for CUDA within one for another device, which stays on."""
+    off = {fact.at: fact for fact in tape.facts(AMP) if _is_off_for_cuda(Amp.read(fact))}
+    entered: list[Autocast] = []
+    for event in tape.of(Autocast) if off else ():
+        if not event.entered:
+            entered[-1:] = []
+            continue
+        around = any(outer.device != CUDA and outer.enabled is not False for outer in entered)
+        if around and event.at in off and event.device == CUDA:
+            yield off[event.at]
+        entered.append(event)
+
+
+def _is_off_for_cuda(amp: Amp) -> bool:
+    return amp.enabled == "false" and not amp.by and amp.device == CUDA and amp.name.endswith("autocast")
+
+
+def _report_island(fact: Fact, elsewhere: Fact) -> Report:
+    others = _others(elsewhere)
+    message = f"autocast is switched off for CUDA alone, and the code can run on {others}: the one around it stays on"
+    return Report(fact.at, message, _HELP_ISLAND, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
 
 
 def _for_cuda(tape: Tape) -> Iterator[Fact]:
@@ -102,9 +132,12 @@ def _is_on_for_cuda(amp: Amp) -> bool:
 def _report(fact: Fact, elsewhere: Fact) -> Report:
     name = Amp.read(fact).name.rpartition(".")[2]
     effect = "there this switches itself off" if name == "GradScaler" else "there this does nothing"
-    others = " or ".join(word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown"))
-    message = f"`{name}` is for CUDA alone, and the code can run on {others}: {effect}"
+    message = f"`{name}` is for CUDA alone, and the code can run on {_others(elsewhere)}: {effect}"
     return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
+
+
+def _others(elsewhere: Fact) -> str:
+    return " or ".join(word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown"))
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

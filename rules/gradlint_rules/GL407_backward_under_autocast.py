@@ -56,7 +56,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Related, Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Backward, Kind, Tape, Value
+from gradlint.tape import FRAMEWORK, Backward, Kind, Tape, Value
 from gradlint_rules.visited import visited
 from gradlint_rules.words import backward, bare, calls, maker, places
 
@@ -82,7 +82,12 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 
 
 def _computed_outside(sink: Backward) -> Value | None:
-    """A product or convolution of the graph that was computed in full precision."""
+    """A product or convolution of the graph that was computed in full precision.
+
+    What a framework prepared is computed in its autocast wherever it is called.
+    """
+    if sink.autocast == FRAMEWORK:
+        return None
     values = (value for value in visited(sink) if value.kind is Kind.OPERATION and value.autocast is None)
     return next((value for value in values if bare(value.op).lower() in _LOWERED and not value.assumed), None)
 

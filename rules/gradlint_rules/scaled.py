@@ -31,6 +31,7 @@ _CLAMPS = ("clamp", "clamp_min", "clamp_max", "clip")
 _PRODUCTS = ("mul", "multiply")
 _QUOTIENTS = ("div", "divide", "true_divide")
 _SIZES = ("abs", "add", "amax", "clamp", "max", "mean", "norm", "pow", "sqrt", "square", "stack", "sum", "vector_norm")
+_OF_NUMBERS = ("item", "tolist", "float", "python")  # what leaves the size of a tensor what it is, or adds to it
 
 
 @dataclass(eq=False, slots=True)
@@ -131,7 +132,12 @@ def _shown(value: Value) -> Value:
 
 def _is_bound(factor: Value) -> bool:
     """Whether it is a number, or the size of something else, by the size of gradients, clamped or not."""
-    return any(bare(value.op) in _QUOTIENTS and _is_by_size(value) for value in _since_gradients(factor))
+    return any(_is_quotient(value) and _is_by_size(value) for value in _since_gradients(factor))
+
+
+def _is_quotient(value: Value) -> bool:
+    """Whether a tensor or a number was divided."""
+    return bare(value.op) in _QUOTIENTS or "quotient" in value.flags
 
 
 def _is_by_size(quotient: Value) -> bool:
@@ -145,9 +151,12 @@ def _is_by_size(quotient: Value) -> bool:
 
 def _is_size(value: Value) -> bool:
     """Whether it grows with the gradients that it is computed from: `a.norm()`, and not `a @ b / (b @ b)`."""
-    return _is_measured(value) and all(
-        "gradient" in step.flags or bare(step.op) in _SIZES or _is_view(step) for step in _since_gradients(value)
-    )
+    steps = list(_since_gradients(value))
+    if any("quotient" in step.flags for step in steps):
+        return False
+    grows = (*_SIZES, *_OF_NUMBERS)
+    known = ("gradient" in step.flags or bare(step.op) in grows or _is_view(step) for step in steps)
+    return _is_measured(value) and all(known)
 
 
 def _is_measured(value: Value) -> bool:

@@ -108,7 +108,6 @@ def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
     ACCELERATOR,
     "accumulate",
     "no_sync",
-    "autocast",
     "main_process_first",
     "local_main_process_first",
     "join_uneven_inputs",
@@ -119,6 +118,14 @@ def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
 def region(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """A context that changes nothing about which gradients there are."""
     return Object("builtins.harmless-context", call.frame.span(call.node))
+
+
+@method(ACCELERATOR, "autocast")
+def autocast(m: Machine, accelerator: Object, call: Call) -> Abstract:
+    """`with accelerator.autocast():`, which is that of the accelerator's own device and precision."""
+    from gradlint.library import amp
+
+    return amp.of_framework(call)
 
 
 @method(

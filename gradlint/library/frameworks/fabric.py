@@ -81,7 +81,15 @@ def clip_gradients(m: Machine, fabric: Object, call: Call) -> Abstract:
     return clip(m, call.get(0, "module"), call)
 
 
-@method(FABRIC, "autocast", "no_backward_sync", "init_module", "init_tensor", "rank_zero_first", "sharded_model")
+@method(FABRIC, "autocast")
+def autocast(m: Machine, fabric: Object, call: Call) -> Abstract:
+    """`with fabric.autocast():`, which is that of its own device and precision."""
+    from gradlint.library import amp
+
+    return amp.of_framework(call)
+
+
+@method(FABRIC, "no_backward_sync", "init_module", "init_tensor", "rank_zero_first", "sharded_model")
 def region(m: Machine, fabric: Object, call: Call) -> Abstract:
     """A context that changes nothing about which gradients there are."""
     return Object("builtins.harmless-context", call.frame.span(call.node))
