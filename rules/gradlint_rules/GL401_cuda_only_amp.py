@@ -69,7 +69,7 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Autocast, Fact, Tape
 from gradlint_rules.devices import AMP, CUDA, Amp, choices, chosen_here, is_about_devices, is_checked
-from gradlint_rules.portable import told_the_device
+from gradlint_rules.portable import switched_off_there, told_the_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
@@ -117,7 +117,8 @@ def _is_off_for_cuda(amp: Amp) -> bool:
 def _report_island(fact: Fact, elsewhere: Fact) -> Report:
     others = _others(elsewhere)
     message = f"autocast is switched off for CUDA alone, and the code can run on {others}: the one around it stays on"
-    return Report(fact.at, message, _HELP_ISLAND, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
+    related = places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere))
+    return Report(fact.at, message, _HELP_ISLAND, related, hints={"island": "yes"})
 
 
 def _for_cuda(tape: Tape) -> Iterator[Fact]:
@@ -141,5 +142,7 @@ def _others(elsewhere: Fact) -> str:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Tells it the device, and enables it on CUDA alone."""
+    """Tells it the device, and enables it on CUDA alone; an island, that of what is computed there."""
+    if "island" in finding.hints:
+        return unsafe("Switch off that of the tensor's device", switched_off_there(finding, source))
     return unsafe("Tell it the device", told_the_device(finding, source))

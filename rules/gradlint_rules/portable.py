@@ -109,6 +109,23 @@ def told_the_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return _told(call, device_for(finding, call, source).type, source)
 
 
+def switched_off_there(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`autocast("cuda", enabled=False)` as that of a tensor that the function is given and casts in the region."""
+    call = source.expression(finding.at)
+    scope = source.scope(call)
+    region = next((outer for outer in source.around(call) if isinstance(outer, ast.With)), None)
+    if not isinstance(call, ast.Call) or region is None or isinstance(scope, ast.Module):
+        raise NoFixError("no region of a function")
+    given = [argument.arg for argument in (*scope.args.args, *scope.args.kwonlyargs)]
+    methods = [node.func for node in ast.walk(region) if isinstance(node, ast.Call)]
+    cast = [each.value for each in methods if isinstance(each, ast.Attribute) and each.attr == "float"]
+    names = [each.id for each in cast if isinstance(each, ast.Name) and each.id in given]
+    devices = [keyword.value for keyword in call.keywords if keyword.arg == "device_type"] or call.args[:1]
+    if not names or not devices:
+        raise NoFixError("no tensor is cast there")
+    return (source.replace(devices[0], f"{names[0]}.device.type"),)
+
+
 def _told(call: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:
     name, imports = source.reference(_new(_kind(call, source), source))
     return (source.replace(call, f"{name}({_arguments(call, type_, source)})"), *imports)
