@@ -90,6 +90,7 @@ from gradlint_rules.words import calls, listed, places, to_sink
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
+_Key = tuple[Span, tuple[Span, ...]]
 _HELP = "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for the log."
 _MEASURES = re.compile(
     r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
@@ -111,25 +112,48 @@ def check(paths: Paths) -> Iterator[Report]:
     candidates = [(tape, beside) for tape in paths if (beside := _beside(tape))]
     if not candidates or not paths.never(lambda _: False, May.BIND | May.BACKWARD):
         return  # it may be part of what was not run
-    needed = {fact.at for tape in paths for fact in used(tape)}
+    needed = {_key(fact) for tape in paths for fact in used(tape)}
     found = [(tape, unused) for tape, beside in candidates for unused in _unused(beside, tape, needed)]
     trained = distinct(leaf for tape in paths for sink in tape.backwards() for leaf in sink.leaves) if found else []
-    told: set[Span] = set()
-    measures = {unused.fact.at for _, unused in found if _is_measure(unused)}  # in one round, and so in all
+    told: set[_Key] = set()
+    shared = {at for at, _ in needed}
+    measures = {_key(unused.fact) for _, unused in found if _is_measure(unused)}  # in one round, and so in all
     for tape, unused in found:
         only = _trained_by_it_alone(unused, tape, trained)
-        if unused.fact.at not in told and (only or (_is_forgotten(unused, measures) and not _looks_back(unused, tape))):
-            told.add(unused.fact.at)
-            yield _report(unused, only)
+        key = _key(unused.fact)
+        if key not in told and (only or _is_left(unused, tape, measures, shared)):
+            told.add(key)
+            yield _report(unused, only, shared)
 
 
-def _report(unused: _Unused, only: Sequence[str]) -> Report:
+def _is_left(unused: _Unused, tape: Tape, measures: AbstractSet[_Key], shared: AbstractSet[Span]) -> bool:
+    """Whether it is a loss that was forgotten; none of a helper that computes what is back-propagated elsewhere."""
+    if unused.fact.at in shared:
+        return False
+    return _is_forgotten(unused, measures) and not _looks_back(unused, tape)
+
+
+def _report(unused: _Unused, only: Sequence[str], shared: AbstractSet[Span]) -> Report:
     fact = unused.fact
     name = f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
-    effect = f", and {listed(list(only[:3]))} is trained by nothing else" if only else ""
+    verb = "is" if len(only) == 1 else "are"
+    effect = f", and {listed(list(only[:3]))} {verb} trained by nothing else" if only else ""
     message = f"{name} is never back-propagated{effect}"
-    related = places(fact.at, *calls(fact.stack, unused.sink.stack), to_sink(unused.sink))
-    return Report(fact.at, message, _HELP, related, hints=Denied.USE.hint)
+    at = _call(fact) if fact.at in shared else fact.at
+    related = (*calls(fact.stack, unused.sink.stack), to_sink(unused.sink))
+    return Report(at, message, _HELP, places(at, *related), hints=Denied.USE.hint)
+
+
+def _key(fact: Fact) -> _Key:
+    """What tells the losses that one helper computes apart: the calls of it."""
+    return fact.at, fact.value.stack if fact.value is not None else ()
+
+
+def _call(fact: Fact) -> Span:
+    """The call of the helper whose result gets the loss's name, or else the operation."""
+    made = fact.value.stack if fact.value is not None else ()
+    depth = len(fact.stack)
+    return made[depth] if len(made) > depth and made[:depth] == fact.stack else fact.at
 
 
 def _beside(tape: Tape) -> list[_Unused]:
@@ -143,10 +167,10 @@ def _beside(tape: Tape) -> list[_Unused]:
     ]
 
 
-def _unused(beside: Sequence[_Unused], tape: Tape, needed: set[Span]) -> Iterator[_Unused]:
+def _unused(beside: Sequence[_Unused], tape: Tape, needed: set[_Key]) -> Iterator[_Unused]:
     """Those that are used on no path; of one within another, the outer one."""
     given = {id(value) for fact, value in losses(tape) if not fact.detail}
-    left = [each for each in beside if each.fact.at not in needed and _is_trained(each, tape)]
+    left = [each for each in beside if _key(each.fact) not in needed and _is_trained(each, tape)]
     found = [each for each in left if not each.fact.detail or is_scalar(each.loss, given)]
     inner = {id(value) for outer in found for value in graph(outer.loss) if _is_within(value, outer.loss)}
     return (each for each in found if id(each.loss) not in inner)
@@ -188,7 +212,7 @@ def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Paramete
     return list(found)
 
 
-def _is_forgotten(unused: _Unused, measures: AbstractSet[Span]) -> bool:
+def _is_forgotten(unused: _Unused, measures: AbstractSet[_Key]) -> bool:
     """Whether it is a loss by its name, and not a measure of what the other one is computed from at last."""
     name = unused.fact.detail or unused.loss.name
     if not name or _MEASURES.search(name.lower()) or not unused.fact.detail:
@@ -197,7 +221,7 @@ def _is_forgotten(unused: _Unused, measures: AbstractSet[Span]) -> bool:
         return False
     if unused.fact.order < unused.sink.order and unused.sink.value.name == name:
         return unused.sink.value is not unused.loss
-    return unused.fact.at not in measures
+    return _key(unused.fact) not in measures
 
 
 def _looks_back(unused: _Unused, tape: Tape) -> bool:
