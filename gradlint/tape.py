@@ -48,6 +48,7 @@ class DType(enum.Enum):
     """As much of a dtype as decides whether there is a gradient."""
 
     FLOAT = "float"
+    DOUBLE = "double"
     HALF = "half"
     BFLOAT = "bfloat"
     INTEGER = "integer"
@@ -59,6 +60,7 @@ class DType(enum.Enum):
         return self not in (DType.INTEGER, DType.BOOL)
 
 
+MAY_SHARE = "may-share"  # on a copy that can be its input, or show its memory, as what is not known decides
 OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data

@@ -234,14 +234,70 @@ def test_the_table_says_which_results_share_the_storage_of_the_input() -> None:
     wrong = {}
     for name, probes in probed().items():
         seen = {shares_storage(probe.call) for probe in probes}
-        expected = {"always": [{True}], "": [{False}], "maybe": [{True}, {False}, {True, False}]}[probes[0].effect.view]
+        expected = {"always": [{True}], "": [{False}], "ordered": [{True}], "maybe": [{True}, {False}, {True, False}]}[
+            probes[0].effect.view
+        ]
         if seen not in expected:
             wrong[name] = (seen, probes[0].effect.view)
     assert not wrong
 
 
+def test_what_gives_the_very_input_gives_it() -> None:
+    named = [
+        name for name in effects.names() if (found := lookup(name)) is not None and found.itself and "." not in name
+    ]
+    tensor = torch.rand(2, 3)
+    for name in named:
+        function = getattr(torch.Tensor, name, None) or getattr(torch, name, None)
+        if name != "identity":
+            assert (function(tensor) if callable(function) else getattr(tensor, name)) is tensor, name
+    assert nn.Identity()(tensor) is tensor
+    assert nn.functional.dropout(tensor, training=False) is tensor
+    assert len(named) >= 8
+
+
+def _laid_otherwise(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The same elements in other orders in memory."""
+    if tensor.dim() > 1:
+        yield tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+        yield tensor.transpose(0, -1).contiguous().transpose(0, -1)
+    if tensor.dim() == 4:
+        yield tensor.contiguous(memory_format=torch.channels_last)
+
+
+def _are_in_order(probe: Probed, first: torch.Tensor | None = None) -> bool:
+    """Whether what comes out is in order where what goes in is, but for a first tensor that lies otherwise."""
+    leaves, spec = _pytree.tree_flatten((probe.call.args, probe.call.kwargs))
+    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    for place in places:
+        leaves[place] = leaves[place].detach().clone(memory_format=torch.contiguous_format)
+    if first is not None:
+        leaves[places[0]] = first
+    args, kwargs = _pytree.tree_unflatten(leaves, spec)
+    try:
+        return all(output.is_contiguous() for output in _outputs(probe.call.function, args, kwargs))
+    except RuntimeError:
+        return first is not None  # some take no other order
+
+
+def test_the_table_says_what_becomes_of_the_order_of_elements_in_memory() -> None:
+    wrong, tried = [], set()
+    for name, probes in probed().items():
+        short = name.partition("/")[0].removeprefix("nn.functional.")
+        kind = effects.order(short)
+        if kind not in ("always", "kept"):
+            continue
+        tried.add(short)
+        others = [(probe, each) for probe in probes for each in _laid_otherwise(probe.call.tensors()[0])]
+        is_kept = all(_are_in_order(probe) for probe in probes)
+        if not is_kept or (kind == "always" and not all(_are_in_order(*other) for other in others)):
+            wrong.append((name, kind))
+    assert not wrong
+    assert len(tried) >= 250
+
+
 def test_a_forced_dtype_is_the_dtype_of_the_result() -> None:
-    of = {torch.bool: DType.BOOL, torch.float16: DType.HALF, torch.bfloat16: DType.BFLOAT}
+    of = {torch.bool: DType.BOOL, torch.float16: DType.HALF, torch.bfloat16: DType.BFLOAT, torch.float64: DType.DOUBLE}
     for name, probes in probed().items():
         effect = probes[0].effect
         if effect.dtype is not None:

@@ -466,7 +466,9 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
         value = operand.value
         return Const(-value if node.op == "-" else value if node.op == "+" or isinstance(value, float) else ~value)
     if isinstance(operand, Tensor):
-        op = {"-": "neg", "+": "positive", "~": "bitwise_not"}[node.op]
+        if node.op == "+":
+            return operand  # the very tensor
+        op = {"-": "neg", "~": "bitwise_not"}[node.op]
         return tensors.apply(m, f"torch.{op}", [operand], node, frame, lookup(op))
     if isinstance(operand, Unknown):
         return _unknown(m, "*", operand, Const(-1), node, frame)

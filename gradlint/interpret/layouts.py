@@ -1,11 +1,22 @@
-"""How tensors lie in memory: how many axes they have."""
+"""How tensors lie in memory: how many axes they have, and whether their elements lie in the order of these.
+
+What an operation does to the order is measured (`[order]` in `library/torch/composites.toml`). Of what comes from
+outside nothing is known.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradlint.interpret.shapes import BY_ELEMENT, FRESH
 from gradlint.interpret.values import Symbol
-from gradlint.tape import Value
+from gradlint.library.effects import layer, lookup, order
+from gradlint.tape import Kind, Value
 
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+RELAID = "relaid"  # on a parameter that was given another order in memory
 _DEEPEST = 24  # operations that are followed
 _KEPT = frozenset(["chunk", "contiguous", "dropout", "flip", "linear", "Linear", "softmax", "split", "transpose"])
 _SHAPED = frozenset(["view", "reshape", "expand", "permute"])  # what they are given says how many axes come out
@@ -37,3 +48,71 @@ def _counted(sizes: list[object]) -> int | None:
         return len(sizes[0])
     are_sizes = len(sizes) > 1 or all(isinstance(size, int) for size in sizes)
     return len(sizes) if are_sizes and all(isinstance(size, int | Symbol) for size in sizes) else None
+
+
+def is_in_order(m: Machine, value: Value, depth: int = _DEEPEST) -> bool:
+    """Whether the elements of a tensor surely lie in memory in the order of its axes: torch's `is_contiguous()`."""
+    swapped: list[object] = []  # the pairs of axes that are still exchanged
+    while depth > 0 and value.inputs and value.inputs[0].storage is value.storage:
+        depth -= 1
+        kind = _order(value.op) if _is_view(value) else "same"
+        if kind == "swaps":
+            axes = _swapped(value)
+            if swapped and swapped[-1] == axes:
+                swapped.pop()
+            else:
+                swapped.append(axes)
+        elif kind != "same" and (swapped or not _keeps_order(value, kind)):
+            return False
+        value = value.inputs[0]
+    return not swapped and depth > 0 and _is_made_in_order(m, value, depth)
+
+
+def _order(op: str) -> str:
+    """What the table says of an operation, or of the function that a layer applies."""
+    short = op.removesuffix(".output")
+    of_layer = layer(short) if short.startswith("torch.nn.") and not order(short) else None
+    return order(of_layer.function if of_layer is not None else short)
+
+
+def _is_view(value: Value) -> bool:
+    """Whether it shows another tensor; what was written in place is that tensor still."""
+    effect = lookup(value.op)
+    known = effect is not None and not effect.in_place and bool(effect.view)
+    return known or value.op == "torch.Tensor.__getitem__" or _order(value.op) in ("views", "first", "swaps")
+
+
+def _swapped(value: Value) -> object:
+    """Which axes a view exchanges: the pair that it is given, or the last two."""
+    first, second = value.argument(1, "dim0", "axis0"), value.argument(2, "dim1", "axis1")
+    if isinstance(first, int) and isinstance(second, int):
+        return "last" if {first, second} == {-1, -2} else frozenset({first, second})
+    return "last" if value.op.rpartition(".")[2] in ("t", "T", "H", "mT", "mH", "adjoint") else object()
+
+
+def _keeps_order(value: Value, kind: str) -> bool:
+    """Whether a view leaves what is in order so."""
+    if value.op == "torch.Tensor.__getitem__":  # x[0], x[:4], x[None]; `x[:, 0]` takes elements from between others
+        index = value.argument(1)
+        return "reshaping" in value.flags or isinstance(index, int | Symbol) or _is_plain(index)
+    if kind != "first":
+        return kind == "views"
+    is_split = value.op.rpartition(".")[2] not in ("narrow", "select")
+    axis = value.argument("dim", 2 if is_split else 1) if value.op.rpartition(".")[2] != "unbind" else None
+    return axis == 0 or (axis is None and is_split)
+
+
+def _is_plain(index: object) -> bool:
+    return isinstance(index, slice) and index.step is None
+
+
+def _is_made_in_order(m: Machine, value: Value, depth: int) -> bool:
+    wrapped: Value | None = m.state.get("wrapped", {}).get(id(value))  # by an `nn.Parameter`
+    if wrapped is not None:
+        return is_in_order(m, wrapped, depth - 1)
+    if value.kind is Kind.PARAMETER:
+        return not value.assumed and RELAID not in value.flags
+    kind = _order(value.op)
+    model = value.argument(0)
+    given = (*value.inputs, model) if isinstance(model, Value) else value.inputs
+    return kind == "always" or (kind == "kept" and all(is_in_order(m, source, depth - 1) for source in given))

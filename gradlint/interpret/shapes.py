@@ -1,15 +1,11 @@
-"""The sizes of tensors, where the program writes them down: those of fresh ones, and of what is computed from these.
-
-And whether views leave the elements in the order in which they lie in memory.
-"""
+"""The sizes of tensors, where the program writes them down: those of fresh ones, and of what is computed from these."""
 
 from __future__ import annotations
 
 import itertools
 import math
 
-from gradlint.interpret.values import Symbol, Tensor, range_length
-from gradlint.library.effects import lookup
+from gradlint.interpret.values import Tensor, range_length
 from gradlint.tape import DType, Value
 
 FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
@@ -22,7 +18,6 @@ _SHAPED |= {"logical_or", "isnan", "isfinite", "__setitem__", "contiguous", "typ
 _LIKE = frozenset(["rand_like", "randn_like", "zeros_like", "ones_like", "randint_like"])
 _REDUCTIONS = frozenset(["all", "amax", "amin", "any", "argmax", "argmin", "mean", "norm", "prod", "std", "sum", "var"])
 _PRODUCTS = frozenset(["matmul", "mm", "mv"])
-_IN_ORDER = frozenset(["data", "detach", "squeeze", "unflatten", "unsqueeze", "view", "view_as"])  # of what is in order
 _DEEPEST = 16  # operations that are followed
 
 Shape = tuple[object, ...]
@@ -172,26 +167,3 @@ def _taken(index: object, shape: Shape) -> Shape | None:
 def _is_known(part: slice) -> bool:
     """Whether a slice takes a number of elements that can be told: its bounds are written down."""
     return part.step != 0 and all(bound is None or type(bound) is int for bound in (part.start, part.stop, part.step))
-
-
-def is_in_order(value: Value) -> bool:
-    """Whether no view exchanges the axes of a tensor, repeats elements or leaves some out between others."""
-    while value.inputs and value.inputs[0].storage is value.storage:
-        if not _keeps_order(value):
-            return False
-        value = value.inputs[0]
-    return True
-
-
-def _keeps_order(value: Value) -> bool:
-    """Whether a view, or a write into the memory that it is given, leaves what is in order so."""
-    op = value.op.rpartition(".")[2].strip("_")
-    if op == "getitem":  # x[0], x[:4], x[None]; `x[:, 0]` takes elements from between others
-        index = value.argument(1)
-        return "reshaping" in value.flags or isinstance(index, int | Symbol) or _is_plain(index)
-    effect = lookup(f"torch.Tensor.{op}")
-    return effect is None or effect.view != "always" or op in _IN_ORDER
-
-
-def _is_plain(index: object) -> bool:
-    return isinstance(index, slice) and index.step is None

@@ -272,7 +272,7 @@ def name_arguments(
 def result_dtype(inputs: list[Value]) -> DType:
     """The dtype of arithmetic on these: a float wins over integers; unknown where one is unknown."""
     kinds = [source.dtype for source in inputs if source.in_torch]  # no set: that of an enumeration is slow to build
-    for kind in (DType.FLOAT, DType.HALF, DType.BFLOAT):
+    for kind in (DType.DOUBLE, DType.FLOAT, DType.HALF, DType.BFLOAT):
         if kind in kinds:
             return kind
     if DType.UNKNOWN in kinds or not kinds:
@@ -322,7 +322,7 @@ def part(m: Machine, whole: Tensor, number: int, node: ir.Node, frame: Frame) ->
 def view(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, **fields: Any) -> Tensor:
     """A tensor that shows the memory of another: writes to either are seen by both."""
     made = operation(m, op, [base.node], node, frame, **fields)
-    if base.node.kind is Kind.PARAMETER and not m.grad.enabled and base.node.requires_grad:
+    if base.node.kind in (Kind.PARAMETER, Kind.LEAF) and not m.grad.enabled and base.node.requires_grad:
         # torch 2.13: a view of a leaf made under no_grad requires grad, has no grad_fn and is a leaf of its own.
         made.kind = Kind.LEAF
         made.requires_grad, made.cut = True, Cut.GRAD_MODE

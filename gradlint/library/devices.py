@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.finding import Span
-from gradlint.interpret.registry import attribute, fallback, function, guesses, hears
+from gradlint.interpret.registry import attribute, fallback, function, guesses, hears, method
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Test, Unknown
 from gradlint.ir import nodes as ir
 
@@ -75,6 +75,20 @@ def type_of(m: Machine, given: Abstract | None) -> str | None:
     if isinstance(given, Const) and isinstance(given.value, int) and not isinstance(given.value, bool):
         return "cuda"
     return None
+
+
+@function("torch.set_default_device", "torch.set_default_tensor_type")
+def set_default(m: Machine, call: Call) -> Abstract:
+    """What is made from here on lies elsewhere, or is of another dtype."""
+    m.state["default-set"] = True
+    return NONE
+
+
+@method(DEVICE, "__enter__")
+def enter_device(m: Machine, made: Object, call: Call) -> Abstract:
+    """`with torch.device("cuda"): …`."""
+    m.state["default-set"] = True
+    return made
 
 
 @attribute(DEVICE, "type")
@@ -163,7 +177,7 @@ def _sent(m: Machine) -> dict[int, list[Span]]:
 
 def _destination(call: Call) -> Abstract | None:
     if call.called == "to":
-        return call.kwargs.get("device") or next((value for value in call.args if _names_device(value)), None)
+        return call.kwargs.get("device") or next((value for value in call.args if names_device(value)), None)
     return Const("cuda") if call.called == "cuda" else None
 
 
@@ -192,7 +206,8 @@ def note_device(m: Machine, call: Call) -> None:
         _note(m, given, call)
 
 
-def _names_device(value: Abstract) -> bool:
+def names_device(value: Abstract) -> bool:
+    """Whether an argument of `.to(…)` can be a device."""
     if isinstance(value, Const):
         return isinstance(value.value, str | int)
     return (isinstance(value, Object) and value.cls == DEVICE) or (

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from gradlint.dataclass import dataclass
 from gradlint.tape import DType
 
-View = Literal["", "maybe", "always"]
+View = Literal["", "maybe", "ordered", "always"]
 
 _DATA = Path(__file__).parent / "torch"
 _PREFIXES = ("torch.", "Tensor.", "nn.functional.", "functional.", "_C._nn.", "operator.")
@@ -54,7 +54,10 @@ class Effect:
     zero_gradient: bool = False  # the derivative is zero wherever it exists (round, sign)
     missing_derivative: bool = False  # recorded, and its backward raises (heaviside, floor_divide)
     saves: tuple[Save, ...] = ()
-    view: View = ""  # the result shares the storage of the input: always, or by circumstance (reshape, to)
+    view: View = (
+        ""  # the result shares the storage of the input: always, where that is in order, or by circumstance (to)
+    )
+    itself: bool = False  # what shares it is the very input
     dtype: DType | None = None  # the dtype of the result, whatever the input's
     outputs: tuple[bool, ...] | None = None  # several outputs: which of them are differentiable; None: all
     arguments: tuple[str, ...] = ()
@@ -129,6 +132,17 @@ def _table() -> dict[str, Mapping[str, Any]]:
 def _arguments() -> dict[str, tuple[str, ...]]:
     tables = (_read(file)["arguments"] for file in ("generated.toml", "composites.toml"))
     return {name: tuple(words.split()) for table in tables for name, words in table.items()}
+
+
+@functools.cache
+def _orders() -> dict[str, str]:
+    kinds: dict[str, str] = _read("composites.toml")["order"]
+    return {name: kind for kind, names in kinds.items() for name in names.split()}
+
+
+def order(name: str) -> str:
+    """What an operation does to the order of elements in memory, as `[order]` has it; "" where that is not known."""
+    return _orders().get(_plain(name), "")
 
 
 @functools.cache

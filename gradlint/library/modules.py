@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import conditions, layouts, tensors
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.registry import alias, attribute, canonical, fallback, function, method, tell, typed
 from gradlint.interpret.statements import name_value
@@ -181,7 +181,7 @@ def parameter(m: Machine, call: Call) -> Abstract:
     source = tensors.node_of(m, content, call.node, call.frame) if content is not None else None
     if source is not None:
         m.state.setdefault("wrapped", {})[id(made.node)] = source
-    if source is not None and source.dtype in (DType.HALF, DType.BFLOAT):
+    if source is not None and source.dtype in (DType.DOUBLE, DType.HALF, DType.BFLOAT):
         made.node.dtype = source.dtype
     return made
 
@@ -192,6 +192,7 @@ def set_default_dtype(m: Machine, call: Call) -> Abstract:
     wanted = dtype_of(call.get(0, "d"))
     at, text = call.frame.span(call.node), call.frame.text(call.node)
     told = tape.Fact(at=at, what="parameter-cast", detail=wanted.value, text=text) if wanted is not None else None
+    m.state["default-set"] = True
     m.state["default-dtype"] = told if wanted in (DType.HALF, DType.BFLOAT) else None
     return NONE
 
@@ -585,6 +586,9 @@ def move(m: Machine, module: Abstract, call: Call) -> Abstract:
             )
         )
         _cast(m, module, wanted, call)
+    if "memory_format" in call.kwargs:
+        for _, tensor in named_parameters(m, module, call):
+            tensor.node.flags |= {layouts.RELAID}
     return module
 
 
@@ -601,7 +605,7 @@ def cast_of(call: Call) -> DType | None:
     name = call.called
     if name in ("to", "type"):
         return next((found for value in call.values if (found := dtype_of(value)) is not None), None)
-    return {"half": DType.HALF, "bfloat16": DType.BFLOAT, "float": DType.FLOAT, "double": DType.FLOAT}.get(name)
+    return {"half": DType.HALF, "bfloat16": DType.BFLOAT, "float": DType.FLOAT, "double": DType.DOUBLE}.get(name)
 
 
 @method(MODULE, "zero_grad")
@@ -761,8 +765,10 @@ def _in_place(m: Machine, module: Instance | Object, effect: LayerEffect, call: 
 def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own: list[Tensor], call: Call) -> Abstract:
     """What a layer gives: one tensor, or the parts that the table names, of one operation."""
     cls = module.cls if isinstance(module, Object) else f"torch.nn.{effect.name}"
-    if effect.effect.view == "always" and call.args:
-        return tensors.view(m, tensors.as_tensor(m, call.args[0], call.node, call.frame), cls, call.node, call.frame)
+    if effect.effect.view in ("always", "ordered") and call.args:
+        shown = tensors.as_tensor(m, call.args[0], call.node, call.frame)
+        if effect.effect.view == "always" or layouts.is_in_order(m, shown.node):
+            return shown if effect.effect.itself else tensors.view(m, shown, cls, call.node, call.frame)
     kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
     losses.refuses(m, cls, call)
     made = tensors.apply(m, cls, call.args, call.node, call.frame, effect.effect, kwargs=kwargs)

@@ -25,7 +25,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library import losses
+from gradlint.library import losses, sameness
 from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
 from gradlint.library.chance import is_random
 from gradlint.library.devices import goes_to, is_from_out_of_view, is_made_there, note_device, place, send
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _DTYPES = {
     "float": DType.FLOAT,
     "float32": DType.FLOAT,
-    "float64": DType.FLOAT,
-    "double": DType.FLOAT,
+    "float64": DType.DOUBLE,
+    "double": DType.DOUBLE,
     "half": DType.HALF,
     "float16": DType.HALF,
     "bfloat16": DType.BFLOAT,
@@ -128,17 +128,15 @@ def result(
         return _several(m, name, args, call, effect, is_method)
     if effect is not None and effect.outputs is not None and _gives_several(plain, args, call):
         return _outputs(m, name, args, call, effect, is_method)
-    if (
-        effect is not None
-        and effect.view
-        and args
-        and isinstance(args[0], Tensor)
-        and _is_view(effect, plain, args, call)
-    ):
+    if effect is not None and effect.view and args and isinstance(args[0], Tensor) and _is_view(m, effect, args[0]):
+        if effect.itself:
+            return args[0]
         shown = tensors.view(m, args[0], name, call.node, call.frame)
         shown.node.arguments = () if call.open else tensors.given(m, args, call.kwargs)
         return shown
     made = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    if effect is not None and effect.view in ("ordered", "maybe"):
+        made.node.flags |= {tape.MAY_SHARE}
     dtype = dtype_of(call.kwargs.get("dtype"))
     if dtype is not None:
         made.node.dtype = dtype
@@ -275,9 +273,10 @@ def _shown_parts(m: Machine, count: int) -> int:
     return m.session.shown(count) if is_counted(m) else min(count, _MOST_PARTS)
 
 
-def _is_view(effect: Effect, plain: str, args: list[Abstract], call: Call) -> bool:
-    """A call that by its nature may copy (`reshape`, `to`) is taken to share memory only where it surely does."""
-    return effect.view == "always" and not effect.in_place
+def _is_view(m: Machine, effect: Effect, tensor: Tensor) -> bool:
+    """A call that by its nature may copy (`reshape`) is taken to share memory only where it surely does."""
+    is_shown = effect.view == "always" or (effect.view == "ordered" and layouts.is_in_order(m, tensor.node))
+    return is_shown and not effect.in_place
 
 
 @method("torch.return_types", "__getitem__")
@@ -362,6 +361,8 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         made.node.arguments = tensors.given(m, sizes, {})
     elif made.node.kind is Kind.DATA:
         made.node.arguments = tensors.given(m, call.args, call.kwargs)
+    elif model is not None:
+        made.node.arguments = tensors.given(m, [model], {})
     return _as_declared(made, call)
 
 
@@ -722,13 +723,6 @@ def _wanted_dtype(m: Machine, call: Call) -> DType | None:
     return None
 
 
-def _stays(m: Machine, node: tape.Value, call: Call) -> bool:
-    """Whether a tensor of float32 is asked for float32 alone: torch gives back the very tensor."""
-    if node.kind is not Kind.OPERATION or node.dtype is not DType.FLOAT or m.autocast or node.autocast:
-        return False
-    return _asks_for_float32(call)
-
-
 def _asks_for_float32(call: Call) -> bool:
     asked = [value.name for value in call.values if isinstance(value, Lib)]
     return call.called == "float" or (len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"]))
@@ -740,20 +734,21 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         return tensor  # `x.to(device)` with the default of `device=None`
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
-    elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA):
+    elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA) and "memory_format" not in call.kwargs:
         if "in-numpy" not in node.flags and (wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN):
             send(m, node, call)
             return tensor
         made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
-    elif _stays(m, node, call):
-        shown = tensors.view(m, tensor, name, call.node, call.frame)
-        shown.node.flags |= {"cast"}
-        m.identify(shown.node, m.symbol(tensor))
-        return shown
+    elif not m.autocast and sameness.changes_nothing(m, tensor, wanted, call):
+        return tensor
     else:
         made = tensors.operation(m, name, [node], call.node, call.frame)
+        if call.constant(None, "copy") is not True:
+            made.flags |= {tape.MAY_SHARE}
         if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
             made.flags |= {"stays-put"}  # where it was made there, and so: then torch gives back the very tensor
+        if wanted is not None:
+            made.flags |= {"converted"}
     made.dtype = wanted or node.dtype
     made.storage = tape.Storage()
     if node.number in (0, 1):
@@ -787,9 +782,10 @@ def unchanged(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 @method("torch.Tensor", "contiguous")
 def contiguous(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """`x.contiguous()`: the very tensor where its elements lie in order, else what has its numbers in other memory."""
-    if not call.values and shapes.is_in_order(tensor.node):
+    if not call.values and layouts.is_in_order(m, tensor.node):
         return tensor
     made = tensors.apply(m, "torch.Tensor.contiguous", [tensor], call.node, call.frame, lookup("contiguous"))
+    made.node.flags |= {tape.MAY_SHARE}
     m.identify(made.node, m.symbol(tensor))
     return made
 
@@ -861,6 +857,7 @@ def as_tensor(m: Machine, call: Call) -> Abstract:
 def _perhaps_copied(m: Machine, tensor: Tensor, call: Call) -> Tensor:
     """The tensor of something unknown: of a list it is a copy, and writes to an array are not counted."""
     made = tensors.operation(m, call.name, [tensor.node], call.node, call.frame, dtype=tensor.node.dtype)
+    made.flags |= {tape.MAY_SHARE}
     made.storage, made.name = tape.Storage(), tensor.node.name
     return Tensor(made)
 

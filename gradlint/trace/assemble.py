@@ -22,6 +22,7 @@ NOWHERE = Span("<unknown>", 1, 1, 1, 1)
 _SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "enable_grad")
 _BUSY = frozenset({"backward", "step"})
 _DTYPES = {
+    torch.float64: tape.DType.DOUBLE,
     torch.float16: tape.DType.HALF,
     torch.bfloat16: tape.DType.BFLOAT,
     torch.bool: tape.DType.BOOL,

@@ -4,7 +4,8 @@ A leaf that requires grad, such as a parameter, is modified in place while grad 
 
 ## What it does
 Reports `p.op_()`, `p += …`, `p[i] = …` and `out=p` on a parameter or on another leaf that requires grad, and on a
-view of one, where autograd would record the modification.
+view of one, where autograd would record the modification. A call that changes nothing gives the leaf itself or a view
+of it: `weight.float()`, `weight.to("cpu")`, `weight.reshape(-1)`.
 
 ## Why it matters
 PyTorch refuses at once: "a leaf Variable that requires grad is being used in an in-place operation". A leaf is where
@@ -43,8 +44,9 @@ with torch.no_grad():
 - Modifications behind a `torch.no_grad()` that stands alone on its line, which GL303 reports: to enter it mends both.
 
 ## Limits
-A tensor of unknown origin is taken not to be a leaf. `contiguous()` behind views that exchange axes is taken to copy,
-also where they cancel each other: `weight.t().t().contiguous()`.
+A tensor of unknown origin is taken not to be a leaf. `.float()`, `.to(device)`, `contiguous()`, `reshape()` and
+the like are taken to give the leaf, or a view of it, where its dtype, its device and the order of its elements in
+memory are known, and otherwise to copy.
 """
 
 from __future__ import annotations

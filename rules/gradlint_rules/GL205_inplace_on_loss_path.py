@@ -47,6 +47,8 @@ optimizer.step()
 - Buffers, gradients, indices, targets and whatever else carries no gradient, or may carry none.
 - Modules with `inplace=True`, which say what they do where they are made.
 - What is wrong: GL201 to GL204.
+- A write into what can be a copy or the very tensor, as a device, a dtype or the order in memory decides that is not
+  known: `x.to(device)`, `x.contiguous()` of data.
 - What torch refuses at once: a write to one of several views (`chunk`, `split`, `unbind`), or to what `expand` gave.
 
 ## Limits
@@ -59,7 +61,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import Backward, InPlace, Tape
+from gradlint.tape import MAY_SHARE, Backward, InPlace, Tape, Value
 from gradlint_rules.overwritten import spoilt
 from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import bare, quoted
@@ -90,7 +92,17 @@ def _is_plain(event: InPlace, told: set[Span]) -> bool:
     write = event.write
     is_module = write.op.startswith("torch.nn.") and not write.op.startswith("torch.nn.functional.")
     is_recorded = event.after is not event.before
-    return is_recorded and write.counted and not is_module and write.at not in told
+    is_known = is_recorded and not _may_share(event.before)
+    return is_known and write.counted and not is_module and write.at not in told
+
+
+def _may_share(value: Value) -> bool:
+    """Whether it shows the memory of what can be a copy or not: the write can reach a leaf, or what was saved."""
+    while MAY_SHARE not in value.flags:
+        if not value.inputs or value.inputs[0].storage is not value.storage:
+            return False
+        value = value.inputs[0]
+    return True
 
 
 def _is_refused(event: InPlace) -> bool:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from differential.phrases import (
+    ALIASES,
     BINARY,
     CONSTANTS,
     CONTAINERS,
@@ -17,6 +18,7 @@ from differential.phrases import (
     FLAT,
     IN_PLACE,
     LAYERS,
+    PARAMETER_ALIASES,
     PARAMETER_WRITES,
     SCALAR_CUTS,
     SCALARS,
@@ -147,6 +149,7 @@ class _Generator:
             return self.choose.choice(self.scope.matrices)
         kinds: dict[str, Callable[[], str]] = {
             "unary": lambda: self.fill(self.choose.choice(UNARY), depth - 1),
+            "alias": lambda: self.fill(self.choose.choice(ALIASES), depth - 1),
             "binary": lambda: self.fill(self.choose.choice(BINARY), depth - 1),
             "cut": lambda: self.fill(self.choose.choice(CUTS), depth - 1),
             "flat": lambda: self.fill(self.choose.choice(FLAT), depth - 1),
@@ -158,6 +161,7 @@ class _Generator:
         }
         weights = {
             "unary": 6.0,
+            "alias": 3.0 if self.in_place else 0.5,
             "binary": 4.0,
             "cut": 20 * self.cuts,
             "flat": 2 * self.cuts,
@@ -216,6 +220,7 @@ class _Generator:
             weights |= {"loop": 0.6, "early": 0.4, "attempt": 0.3, "grow": 0.3, "last": 0.3}
         if self.in_place:
             weights |= {"write": 6.0, "view": 1.5, "quiet": 1.0, "parameter": 0.5 if self.scope.model else 0.0}
+            weights |= {"alias": 1.5, "twin": 0.5}
         return weights
 
     def variable(self) -> str:
@@ -342,8 +347,30 @@ class _Generator:
         self.scope.matrices.append(name)
         self.emit(self.fill(self.choose.choice(IN_PLACE), 0, v=self.choose.choice([name, base])))
 
+    def alias(self, nesting: int) -> None:
+        """A name for what changes nothing of another: it is written, or the other is."""
+        name, base = self.name("same"), self.variable()
+        self.emit(f"{name} = {self.fill(self.choose.choice(ALIASES), 0, h=base)}")
+        self.scope.matrices.append(name)
+        self.emit(self.fill(self.choose.choice(IN_PLACE), 0, v=self.choose.choice([name, base])))
+
+    def twin(self, nesting: int) -> None:
+        """What lies beside a tensor: its memory without its graph, or a leaf of its shape."""
+        name, base = self.name("twin"), self.variable()
+        made = [f"{base}.data", f"{base}.data.view(4, 3)", f"{base}.data.float()", f"torch.zeros_like({base})"]
+        made += [f"torch.zeros_like({base}).requires_grad_()", f"torch.empty_like({base}).fill_(0.5).requires_grad_()"]
+        self.emit(f"{name} = {self.choose.choice(made)}")
+        self.scope.matrices.append(name)
+        self.emit(self.fill(self.choose.choice(IN_PLACE), 0, v=self.choose.choice([name, name, base])))
+
+    def shown_parameter(self) -> str:
+        """A write in place into what is a parameter, a view of it, or beside it."""
+        held = self.choose.choice(["scale", "first.weight", "second.bias", "norm.weight", "heads['a'].weight"])
+        shown = self.fill(self.choose.choice(PARAMETER_ALIASES), 0, p=f"{self.scope.model}.{held}")
+        return f"{shown}.{self.choose.choice(['add_(1.0)', 'mul_(0.5)', 'exp_()', 'zero_()', 'clamp_(min=0.0)'])}"
+
     def parameter(self, nesting: int) -> None:
-        line = self.fill(self.choose.choice(PARAMETER_WRITES), 0)
+        line = self.fill(self.choose.choice(PARAMETER_WRITES), 0) if self.chance(0.5) else self.shown_parameter()
         if self.chance(0.5):
             with self.block("with torch.no_grad():"):
                 self.emit(line)

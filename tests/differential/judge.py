@@ -7,7 +7,7 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -94,9 +94,13 @@ class Judge:
         return found
 
     def possible(self) -> set[str]:
-        """The kinds that come up if nothing that was raised ends the program, and no freed graph hides another."""
-        settings = list(self.program.settings())
-        runs = [self._run(self.tolerant, setting, retain=retain) for setting in settings for retain in (False, True)]
+        """The kinds that come up if nothing that was raised ends the program, no freed graph hides another, and nothing
+        that was overwritten hides a freed graph."""
+        runs = [
+            self._run(self.tolerant, setting, retain=retain, mutable=mutable)
+            for setting in self.program.settings()
+            for retain, mutable in ((False, False), (True, False), (False, True))
+        ]
         return {kind for run in runs for kind in run.kinds | ({"gradient"} if run.cut_off else set())}
 
     def routes(self) -> set[tuple[frozenset[str], ...]]:
@@ -119,13 +123,15 @@ class Judge:
         nudge: float = 1.0,
         *,
         retain: bool = False,
+        mutable: bool = False,
         scope: Any = None,
     ) -> Run:
         run, scope = Run(), {} if scope is None else scope
         scope |= {"__name__": "__main__", "_tolerate": lambda error: run.kinds.add(kind_of(error))}
         arguments, sys.argv = sys.argv, ["program", *(f"--{name}" for name, value in setting.items() if value)]
         try:
-            with warnings.catch_warnings(), _watching(run, nudge, retain):
+            unchecked = torch.autograd.graph.allow_mutation_on_saved_tensors() if mutable else nullcontext()
+            with warnings.catch_warnings(), unchecked, _watching(run, nudge, retain):
                 warnings.simplefilter("ignore")
                 exec(code, scope)
                 if self.program.style == "arguments":
