@@ -139,9 +139,8 @@ class Session:
         self.compiled = self.runs_eagerly = False
         self.again = first
         self._in_eval: list[weakref.ref[torch.nn.Module]] = []  # put into it since the last backward
-        self.asleep = weakref.WeakSet[
-            torch.nn.Module
-        ]()  # the parts that an `eval()` put into eval mode, and no `train()`
+        # The parts that an `eval()` put into eval mode, and no `train()` back, with the module that was asked.
+        self.asleep = weakref.WeakKeyDictionary[torch.nn.Module, weakref.ref[torch.nn.Module]]()
         self.evaluations = 0  # the calls of modules that are noted although the run is only watched
         self._sinks: set[object] = set()
         self._late: set[object] = set()
@@ -455,8 +454,14 @@ class Session:
         parts = [part for part in module.modules() if part in self.asleep] if self.asleep else []
         if not parts or not all(part.training for part in parts):
             return False
-        self.asleep.difference_update(parts)
+        for part in parts:
+            del self.asleep[part]
         return True
+
+    def asleep_by(self, part: torch.nn.Module) -> torch.nn.Module | None:
+        """The module whose `eval()` put a part into eval mode."""
+        by = self.asleep.get(part)
+        return None if by is None else by()
 
     def trained_in_eval(self) -> None:
         """Before a backward: a module that is still in eval mode since the last one is worth a closer look."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -112,9 +113,12 @@ def _differs(part: torch.nn.Module) -> bool:
 
 def _mode_set(session: Session, module: torch.nn.Module, mode: bool, awake: list[torch.nn.Module]) -> None:
     """A module, with its parts, was put into train mode or eval mode."""
-    matters = any(map(_differs, module.modules()))
-    session.happened("train", module=session.part(module), training=mode, matters=matters)
-    session.asleep.difference_update(module.modules())
-    session.asleep.update(awake)
-    if matters and not mode:
+    parts = [part for part in module.modules() if _differs(part)]
+    if parts and not mode and not awake and all(session.asleep_by(part) is module for part in parts):
+        return  # `model.train(was_training)` in a model that an `eval()` has left in eval mode
+    session.happened("train", module=session.part(module), training=mode, matters=bool(parts))
+    for part in parts:
+        session.asleep.pop(part, None)
+    session.asleep.update((part, weakref.ref(module)) for part in awake)
+    if parts and not mode:
         session.evaluated(module)
