@@ -83,7 +83,7 @@ from gradlint.tape import (
     Value,
     leaves,
 )
-from gradlint_rules.accounts import accounts
+from gradlint_rules.accounts import ELSEWHERE, accounts
 from gradlint_rules.evaluated import Modes
 from gradlint_rules.held import reached
 from gradlint_rules.order import called_name, nested, receiver, whole_call
@@ -153,7 +153,7 @@ def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Ba
             used.append((event, mode))
             if _is_eval(mode) and id(event.result) not in needed:
                 evaluated.add(id(mode))
-        elif isinstance(event, Backward) and event.sink == "backward":
+        elif isinstance(event, Backward) and event.sink not in ELSEWHERE:
             for call, mode in _behind(event, used) if id(event) not in unused else ():
                 is_left = mode is not None and id(mode) in evaluated and _is_in_loop_of(mode, event)
                 if not meant.setdefault(id(call.module), _is_eval(mode) and not is_left) and mode and is_left:

@@ -28,7 +28,7 @@ from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
-_ELSEWHERE = ("autograd.grad", "compute_loss")  # gives gradients back; is cleared and stepped where nobody sees it
+ELSEWHERE = ("autograd.grad", "compute_loss")  # gives gradients back; is cleared and stepped where nobody sees it
 _ZEROES = {"zero", "fill", "mul"}
 _KINDS = (Backward, OptimizerStep, Clip, ZeroGrad, InPlace, "gradient-set")
 
@@ -172,7 +172,7 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
     is_alone = len(tape.optimizers()) == 1
     for event in events or _concerning(tape):
         match event:
-            case Backward() if event.sink not in _ELSEWHERE:
+            case Backward() if event.sink not in ELSEWHERE:
                 if serves(optimizer, event, is_alone=is_alone):
                     pending.append(Gradient(event))
                     made.backwards.append(event)
