@@ -63,6 +63,7 @@ A loss is what a loss function of torch gives, or a single number that is called
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -123,7 +124,7 @@ def check(paths: Paths) -> Iterator[Report]:
         key = _key(unused.fact)
         if key not in told and (only or _is_left(unused, tape, measures, shared)):
             told.add(key)
-            yield _report(unused, only, shared)
+            yield _report(unused, only, needed)
 
 
 def _is_left(unused: _Unused, tape: Tape, measures: AbstractSet[_Key], shared: AbstractSet[Span]) -> bool:
@@ -133,13 +134,13 @@ def _is_left(unused: _Unused, tape: Tape, measures: AbstractSet[_Key], shared: A
     return _is_forgotten(unused, measures) and not _looks_back(unused, tape)
 
 
-def _report(unused: _Unused, only: Sequence[str], shared: AbstractSet[Span]) -> Report:
+def _report(unused: _Unused, only: Sequence[str], needed: AbstractSet[_Key]) -> Report:
     fact = unused.fact
     name = f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
     verb = "is" if len(only) == 1 else "are"
     effect = f", and {listed(list(only[:3]))} {verb} trained by nothing else" if only else ""
     message = f"{name} is never back-propagated{effect}"
-    at = _call(fact) if fact.at in shared else fact.at
+    at = _place(fact, needed)
     related = (*calls(fact.stack, unused.sink.stack), to_sink(unused.sink))
     return Report(at, message, _HELP, places(at, *related), hints=Denied.USE.hint)
 
@@ -149,11 +150,18 @@ def _key(fact: Fact) -> _Key:
     return fact.at, fact.value.stack if fact.value is not None else ()
 
 
-def _call(fact: Fact) -> Span:
-    """The call of the helper whose result gets the loss's name, or else the operation."""
-    made = fact.value.stack if fact.value is not None else ()
-    depth = len(fact.stack)
-    return made[depth] if len(made) > depth and made[:depth] == fact.stack else fact.at
+def _place(fact: Fact, needed: AbstractSet[_Key]) -> Span:
+    """Where a loss is computed: the call that no back-propagated loss of the same helper goes through."""
+    at, stack = _key(fact)
+    others = [other for place, other in needed if place == at]
+    known = max((len(_prefix(stack, other)) for other in others), default=len(stack))
+    return stack[known] if known < len(stack) else at
+
+
+def _prefix(stack: Sequence[Span], other: Sequence[Span]) -> list[Span]:
+    """The calls that two stacks begin with."""
+    pairs = zip(stack, other, strict=False)
+    return [at for at, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
 
 def _beside(tape: Tape) -> list[_Unused]:
