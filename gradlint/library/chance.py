@@ -17,9 +17,12 @@ _SAMPLED = ("bernoulli", "multinomial", "normal", "poisson", "rrelu", "gumbel_so
 
 @hears("library call")
 def drawn(m: Machine, call: Call, made: Abstract) -> None:
-    """`random.random()`, `np.random.uniform()`, `torch.rand(1)`; what `random.choice(x)` picks was there before."""
+    """`random.random()`, `np.random.uniform()`, `torch.rand(1)`; what `random.choice(x)` picks was there before.
+
+    What the constructor of the entry's object draws is the same whenever its method is called.
+    """
     is_number = isinstance(made, Tensor) or (isinstance(made, Unknown) and made.type in ("number", "array"))
-    if is_number and _draws(call.name):
+    if is_number and not m.oracle.prepares and _draws(call.name):
         m.state.setdefault("drawn", set()).add(m.symbol(made))
 
 
