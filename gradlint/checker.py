@@ -158,7 +158,9 @@ class Checked:
     unreached: tuple[Gap, ...] = ()  # the calls of `backward` to which no path came
 
     def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
-        """Those of the checked files that are one of these, or whose imports lead to one."""
+        """Those of the checked files that are one of these or import one, by any way; all, where that was not kept."""
+        if not self.kept.records:
+            return self.files
         found = reaching(
             {program for file in files for program in self._programs(document.file_of(file))}, self.kept.records
         )

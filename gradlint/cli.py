@@ -170,7 +170,7 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     with _progress() as progress:
         checked = checker.check(
             files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
-            keeps=cache is not None,
+            keeps=cache is not None or shows_fixes(settings.output_format),
         )  # fmt: skip
     if options["write_baseline"]:
         return _write_baseline(options["write_baseline"], checked, settings)

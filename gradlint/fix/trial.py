@@ -108,11 +108,12 @@ def judged(before: Checked, change: Change, after: Checked) -> Verdict:
     come = _unknown([_mark(each, after, {}) for each in after.everywhere], others)
     gone = {mended[found]: each for each in was if (found := replace(each.finding, fix=None)) in mended}
     places, keys = {each.place for each in come}, {each.key for each in come}
-    left = frozenset(finding for finding, each in gone.items() if each.place in places or each.key in keys)
-    told = {each for finding in left for each in (gone[finding].place, gone[finding].key)}
+    still = {finding: each for finding, each in gone.items() if each.place in places or each.key in keys}
+    left = still.keys() | (set(change.mended) - gone.keys())  # what was not found before cannot be seen to go
+    told = {name for each in still.values() for name in (each.place, each.key)}
     warned = frozenset[str]().union(*(rules()[each.code].spoilt_by for each in change.mended))
     fresh = [each for each in come if each.is_bad or each.finding.code in warned]
-    return Verdict(left, tuple(each.finding for each in fresh if told.isdisjoint((each.place, each.key))))
+    return Verdict(frozenset(left), tuple(each.finding for each in fresh if told.isdisjoint((each.place, each.key))))
 
 
 def _mark(finding: Finding, checked: Checked, edits: Mapping[str, Sequence[Edit]]) -> _Mark:
