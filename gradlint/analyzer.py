@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gradlint import garbage, memo
 from gradlint.cache import Record, Result, content_of, digest, digest_of_text
+from gradlint.contracts import may_speak
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.gaps import Gap
@@ -167,7 +168,7 @@ class _Analyzer:
         self.program.asked = set()
         try:
             tapes = run_entry(self.program, path, entry, session)
-            found = tuple(judge(self.rules, tapes))
+            found = tuple(judge([rule for rule in self.rules if may_speak(entry.contract, rule.code)], tapes))
         except Exception as error:  # one entry's mistake must not cost the others
             import logging
 

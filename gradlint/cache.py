@@ -498,7 +498,8 @@ def _written(record: Record) -> list[Any]:
     imports = [[module, level, path and str(path)] for (module, level), path in record.imports.items()]
     results = record.results
     entries = None if results is None else [
-        [list(entry.function), entry.line, entry.trains, _written_result(results[entry])] for entry in record.entries
+        [list(entry.function), entry.line, entry.trains, entry.contract, _written_result(results[entry])]
+        for entry in record.entries
     ]  # fmt: skip
     fault = record.fault and [_place(record.fault.at), record.fault.message]
     return [record.content, imports, entries, fault, record.entered, record.in_package, record.backwards]
@@ -531,7 +532,10 @@ def _record(written: list[Any]) -> Record:
     found = {(module, level): Path(path) if path else None for module, level, path in imports}
     if entries is None:
         return Record((), None, found, content, in_package=packaged)
-    results = {Entry(tuple(function), line, trains): _result(result) for function, line, trains, result in entries}
+    results = {
+        Entry(tuple(function), line, trains, contract): _result(result)
+        for function, line, trains, contract, result in entries
+    }
     fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
     return Record(tuple(results), results, found, content, fault, entered, packaged, backwards=tuple(lines))
 

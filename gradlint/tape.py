@@ -293,7 +293,8 @@ class Event:
     stack: tuple[Span, ...] = ()
     iteration: tuple[tuple[int, int], ...] = ()
     order: int = 0  # its position on the tape
-    text: str = ""  # the source of the expression, shortened
+    text: str = ""  # the source of the expression, shortened; of what is assumed, the name of the part
+    assumed: bool = False  # nobody in view does it: the driver of a contract did
 
     def is_within(self, other: Event) -> bool:
         """Whether it happens in the call and the round of another event, or in what is called there."""

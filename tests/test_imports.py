@@ -14,9 +14,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 # modules that are layers of their own.
 LAYERS = (
     "dataclass", "errors", "garbage", "guess", "memo", "names", "output", "room", "finding", "tape", "paths", "rule",
-    "rules/", "fingerprint", "report/", "ignore", "config", "source/", "library/effects", "ir/", "interpret/",
-    "program/", "interpret/session", "library/", "cache", "parallel", "analyzer", "analysis", "suppress", "annotate",
-    "baseline", "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin", "cli", "__main__",
+    "rules/", "contracts/", "fingerprint", "report/", "ignore", "config", "source/", "library/effects", "ir/",
+    "interpret/", "program/", "interpret/driving", "interpret/session", "library/", "cache", "parallel", "analyzer",
+    "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin", "cli",
+    "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "tape", "paths", "finding", "rule", "rules/"},

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import ahead, counters, registry
+from gradlint.interpret import ahead, counters, filters, registry
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching
 from gradlint.interpret.values import (
@@ -155,14 +155,19 @@ def choose(
     default: bool = True,
     whole: ir.Node | None = None,
     picks_data: bool = False,
+    keeps: bool | None = None,
 ) -> bool:
-    """Whether a branch on `value` is taken, whose truth this path does not know; `whole` is what hangs on it."""
+    """Whether a branch on `value` is taken, whose truth this path does not know; `whole` is what hangs on it.
+
+    `keeps` is the answer by which an item of the loop around it is not left out.
+    """
     test = test_of(m, value)
     source = functools.partial(frame.code.rows, (whole or node).at)
     if test.relation == "true" and _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
         return True
     site = Branching(node, frame.code.path, picks_data)
-    answer, free = m.oracle.decide(site, test, default, source, keeps=_is_of_first_key(m, test))
+    keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
+    answer, free = m.oracle.decide(site, test, default, source, keeps=keeps)
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over), None)
         text, holds = frame.text(node), answer
@@ -226,11 +231,6 @@ def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[
     return is_none is False and call in source()
 
 
-def _is_of_first_key(m: Machine, test: Test) -> bool:
-    """Whether it asks what an entry of a dict out of view is called: who asks knows that one is, the first."""
-    return _is_about(test, m.state.get("first keys", ()))
-
-
 def _is_about(test: Test, sources: Collection[Symbol]) -> bool:
     """Whether it asks for some symbols, or for what is derived from one."""
     return bool(sources) and any(_is_derived(asked, sources) for asked in (test.subject, test.operand))
@@ -247,6 +247,8 @@ def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
 def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
     asked: dict[Symbol, None] = {}
+    if test.relation == "is":  # it is no None, whatever is in it
+        return ()
     for symbol in (test.subject, test.operand):
         while isinstance(symbol, Symbol) and symbol not in asked:
             asked[symbol] = None
@@ -536,6 +538,8 @@ def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -
 def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
     negated = op == "not in"
     known: bool | None = None
+    if isinstance(right, Mapping | Sequence) and not (right.items or right.open):
+        filters.note_empty(m, m.symbol(right))
     if isinstance(right, Mapping) and isinstance(left, Const):
         known = True if _in(left.value, right.items) else None if right.open else False
         if known is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import ahead, chances, conditions, counters, kept, tensors
+from gradlint.interpret import ahead, chances, conditions, counters, filters, kept, tensors
 from gradlint.interpret.gaps import BACKWARDS
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, is_a, tell
@@ -204,7 +204,7 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
         return m.unknown(frame.text(node), data=True, type="str") if text is None else Const(text)
     if isinstance(left, Const) and isinstance(right, Const):
         if left.value is None or right.value is None:
-            return _with_none(m, left if left.value is None else right, node, frame)
+            raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
         if op == "%" and type(left.value) is int:
             m.session.counted(m, right)
         made = _constants(op, left.value, right.value, m, node, frame)
@@ -261,13 +261,6 @@ def _filled(template: str | bytes, values: Abstract) -> str | None:
         return template % tuple(given)
     except (TypeError, ValueError, KeyError):
         return None
-
-
-def _with_none(m: Machine, none: Const, node: ir.Node, frame: Frame) -> Abstract:
-    """Arithmetic with None raises; where that is a default of the function that is entered, callers give a number."""
-    if any(none is default for default in m.state.get("defaults", ())):
-        return m.unknown(frame.text(node), data=True, type="number")
-    raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
 
 
 def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame: Frame) -> Abstract:
@@ -679,9 +672,16 @@ def _clauses(
     target, iterable, tests = node.clauses[position]
     source = m.evaluate(iterable, scope)
 
+    def is_left_in(test: ir.Node) -> bool:
+        before, m.branch.keeps = m.branch.keeps, True
+        try:
+            return conditions.decide(m, conditions.question(m, test, scope), test, scope)
+        finally:
+            m.branch.keeps = before
+
     def visit(item: Abstract) -> bool:
         assign(m, target, item, scope)
-        if all(conditions.decide(m, conditions.question(m, test, scope), test, scope) for test in tests):
+        if all(map(is_left_in, tests)):
             _clauses(m, node, position + 1, scope, finish, left_out)
         else:
             left_out.append(item)
@@ -689,7 +689,8 @@ def _clauses(
 
     call = Call("for", [], {}, iterable, scope)
     if not m.session.is_training(node):
-        with m.loop("", m.listed):
+        with m.loop("", m.listed) as loop:
+            loop.target, loop.looks_up = target, filters.looks_up(node, target, iterable)
             m.iterate(source, visit, call)
         return
 

@@ -291,8 +291,9 @@ def _note_key(m: Machine, listing: Unknown, first: Unknown, call: Call) -> None:
     from gradlint.interpret.expressions import derived
 
     if listing.symbol in m.state.get("entries", ()):
+        m.state.setdefault("first entries", set()).update((first.symbol, first.symbol.asked))
         first = derived(m, first, "item", 0, call.node, call.frame)
-    elif listing.symbol not in m.state.get("names", ()):
+    elif listing.symbol not in m.state.get("names", ()) and not (m.loops and m.loops[-1].looks_up):
         return
     m.state.setdefault("first keys", set()).update((first.symbol, first.symbol.asked))
 

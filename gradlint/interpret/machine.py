@@ -156,6 +156,7 @@ class Branch:
     leaves: bool | None = None  # the answer with which the loop is left
     refused: ir.Node | None = None  # the condition of what raises
     repeats: bool = False  # it is that of a loop
+    keeps: bool | None = None  # the answer that an item of a loop is not left out by; None where neither leaves it out
     met: list[Met] = field(default_factory=list)
     ahead: list[tuple[Loop, int]] = field(default_factory=list)  # the rounds in which numbers come to what is asked
 
@@ -170,6 +171,8 @@ class Loop:
     over: str = ""
     length: int | None = None  # that is written down, of what it runs over
     node: ir.Node | None = None
+    target: ir.Node | None = None  # what each round binds anew
+    looks_up: bool = False  # in what it runs over, by what that gives: a dict
     numbers: range = range(0)  # that it can run through, where it does not show all of them
     shown: tuple[int, ...] = ()  # of these
     skipped: int = 0  # rounds before this one that are not shown
@@ -374,6 +377,8 @@ class Machine:
     def emit(self, event: tape.Event) -> None:
         """Writes an event on the tape, at this place in the loops and calls."""
         event.stack, event.iteration = self.where, self.rounds
+        driver = self.session.driver
+        event.assumed = driver is not None and bool(self.frames) and self.frames[-1].code is driver[0]
         self.tape.write(event)
         if isinstance(event, TRAINING):
             self.most = self.session.most

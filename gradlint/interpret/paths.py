@@ -221,11 +221,11 @@ class Oracle:
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
 
     def decide(
-        self, at: Branching, test: Test, default: bool, source: Callable[[], str], *, keeps: bool = False
+        self, at: Branching, test: Test, default: bool, source: Callable[[], str], *, keeps: bool | None = None
     ) -> tuple[bool, bool]:
         """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it.
 
-        One that `keeps` to what is asked for leaves the other way to another round.
+        One that `keeps` to an answer leaves the other way to another round.
         """
         self.asked += 1
         known = self.facts.known(test)
@@ -238,8 +238,8 @@ class Oracle:
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
         answer = self.plan.get((site, visit), self.plan.get((site, None), default))
-        if keeps:
-            answer = not test.negated
+        if keeps is not None:
+            answer = keeps
         seen.sides.add(answer)
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradlint import memo, tape
 from gradlint.finding import Span
-from gradlint.interpret import attributes, calls, conditions, cycles, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
+from gradlint.interpret import attributes, calls, conditions, cycles, driving, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import MAX_OF_TESTS, MAX_STEPS, TRAINING, Frame, Loop, Machine, Raised, Stop
@@ -70,6 +70,7 @@ class Session:
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.may_train = True  # for all that is said where the entry stands
+        self.driver: tuple[ir.Code, list[ir.Node]] | None = None  # of a part: what calls it
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
@@ -112,6 +113,14 @@ class Session:
         name = parameter.name.lower()
         is_data = any(word in name for word in _LOADERS) or is_a_case(function.node, parameter.name)
         return Unknown(symbol, data=is_data)
+
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether it is a parameter that no caller is seen to pass, or a plain part of one: `config.amp`."""
+        while symbol.source is not None:
+            if not isinstance(symbol.key, tuple) or symbol.key[0] not in ("attribute", "item"):
+                return False
+            symbol = symbol.source
+        return symbol in self._parameters.values()
 
     def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
         if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
@@ -350,6 +359,11 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     known = program.bound()
     session.may_train = entry.trains
     session.most = MAX_OF_TESTS if is_test(path, entry) else MAX_STEPS
+    source = program.source(path)
+    if entry.contract and source is not None:
+        session.most = MOST_UNTRAINED
+        at = source.code.span((entry.line, 0, entry.line, 0))
+        session.driver = driving.driver_of(entry.contract, at, _name_of_part(entry))
     while True:
         try:
             tapes = list(_paths(program, path, entry, session))
@@ -363,6 +377,11 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
         for made in tapes:
             made.unrun = unrun
         return tapes
+
+
+def _name_of_part(entry: Entry) -> str:
+    """What the user calls it: a function, or the class whose objects are called."""
+    return entry.function[0] if len(entry.function) == 2 else entry.function[-1]
 
 
 def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
@@ -410,6 +429,8 @@ def _may_unrun(program: Program, visited: Iterable[paths.Visited], effects: tape
 
 def _most(session: Session, entry: Entry) -> int:
     """The steps that the paths of an entry may take together, by what those that were run have come to."""
+    if entry.contract:
+        return MOST_UNTRAINED
     if session.has_trained or (session.may_train and session.lost < MOST_LOST):
         return MOST_STEPS
     return MOST_UNTRAINED if session.may_train or entry.function else MOST_SILENT
@@ -473,10 +494,16 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)
-            _note_defaults(m, value.function if isinstance(value, Bound) else value)
-            _hook(m, instance, name, value, call)
+            call.kwargs = _defaults(m, value.function if isinstance(value, Bound) else value)
+            if entry.contract:
+                driving.drive(m, value, call.kwargs, call)
+            else:
+                _hook(m, instance, name, value, call)
             return
-    _note_defaults(m, value)
+    call.kwargs = _defaults(m, value)
+    if entry.contract and value is not None:
+        driving.drive(m, value, call.kwargs, call)
+        return
     if isinstance(value, Function):
         _note_cases(m, value)
     if isinstance(value, Function | Abstract):
@@ -493,9 +520,23 @@ def _note_cases(m: Machine, test: Function) -> None:
         m.oracle.facts.one_of([{symbols[name]: row[name] for name in own} for row in rows])
 
 
-def _note_defaults(m: Machine, entered: Abstract | None) -> None:
-    if isinstance(entered, Function):
-        m.state["defaults"] = tuple(entered.defaults.values())
+_TYPES = {bool: "bool", int: "number", float: "number", str: "str"}
+
+
+def _defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstract]:
+    """What the parameters are that have constants as defaults: of that type, and no more is known of them."""
+    found: dict[str, Abstract] = {}
+    if not isinstance(entered, Function):
+        return found
+    for parameter in entered.node.parameters:
+        default = entered.defaults.get(parameter.name)
+        if isinstance(default, Const):
+            given = m.session.parameter(m, entered, parameter)
+            kind = _TYPES.get(type(default.value))
+            if kind is not None and isinstance(given, Unknown) and not given.type:
+                given = Unknown(given.symbol, data=True, type=kind)
+            found[parameter.name] = given
+    return found
 
 
 def _object(m: Machine, cls: Class, call: Call) -> Instance:

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import ahead, conditions, counters, cycles, dispatch, kept, tensors
+from gradlint.interpret import ahead, conditions, counters, cycles, dispatch, filters, kept, tensors
 from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
@@ -503,7 +503,7 @@ def _waits(node: ir.If) -> bool:
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
-    branch = Branch(_waits(node), node.leaves, node.test if refuses else None)
+    branch = Branch(_waits(node), node.leaves, node.test if refuses else None, keeps=filters.answer_that_keeps(node))
     value = conditions.ask(m, branch, node.test, frame)
     if branch.met:
         cycles.come_round(m, branch, node, frame)
@@ -525,7 +525,8 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
     default = not (_escapes(node.then) and not _escapes(node.otherwise))
-    taken = conditions.choose(m, value, node.test, frame, default=default, whole=node)
+    keeps = filters.answer_that_keeps(node)
+    taken = conditions.choose(m, value, node.test, frame, default=default, whole=node, keeps=keeps)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     outer, own = m.journal, list[tuple[object, ...]]()
     m.journal = own
@@ -611,6 +612,7 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     over = "window" if is_window(iterable) else "for"
     with m.loop(over, max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node = node
+        loop.target, loop.looks_up = node.target, filters.looks_up(node, node.target, node.iterable)
         loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
 
         def visit(entry: Abstract) -> bool:

@@ -9,7 +9,8 @@ words `key=value`:
 
 `device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown` on this path; `by`
 is the condition behind `enabled` where it was given and is not a constant, with `setting=yes` where an argument of the
-command line decides. `version=asked` stands last where the source says that the use hangs on torch's version.
+command line decides, and `setting=given` where a parameter does that no caller is seen to pass. `version=asked` stands
+last where the source says that the use hangs on torch's version.
 `scale-read` is the fact that `get_scale()` was called, and `context-not-entered` that an autocast was made as a
 statement, or entered together with another by `and`.
 """
@@ -148,9 +149,13 @@ def _is_by_version(use: Call) -> bool:
 
 
 def _condition(m: Machine, given: Abstract) -> str:
-    subject = conditions.test_of(m, given).subject
-    setting = " setting=yes" if subject in m.state.get("options", {}) else ""
-    return "".join(subject.text.split()) + setting
+    asked = conditions.test_of(m, given)
+    setting = ""
+    if asked.subject in m.state.get("options", {}):
+        setting = " setting=yes"
+    elif asked.relation in ("true", "==") and m.session.is_given(asked.subject):
+        setting = " setting=given"
+    return "".join(asked.subject.text.split()) + setting
 
 
 def _enter(m: Machine, context: Object | Instance, call: Call) -> None:

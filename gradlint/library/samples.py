@@ -3,7 +3,8 @@
 Each part of what it returns is a fact `sample` on the tape. Its `text` is the name of the tensor; its `detail` is the
 part (`1`, `1.boxes`, `label`), then what it is on this path: `zero` and `made` are written down here (at `at`),
 `counted` is reckoned from such numbers, or a size, `mark`, `true` and `false` are no label that could be real, or one
-that losses ignore, `read` comes from elsewhere.
+that losses ignore, `read` comes from elsewhere. Behind that stands `=1` where it is known to be this number, or filled
+with it, however it came there.
 While a sample is taken, a lookup with a default, and a `try`, can go both ways.
 """
 
@@ -116,7 +117,9 @@ def _parts(
     within = _within(value) if depth < MAX_DEPTH else None
     if within is None:
         own = value.node.name if isinstance(value, Tensor) else ""
-        yield (name or "0", *_described(m, value, at), field or own)
+        said, place = _described(m, value, at)
+        number = _filled_with(value)
+        yield name or "0", said if number is None else f"{said}={number:g}", place, field or own
         return
     for key, item, called in within:
         yield from _parts(m, item, f"{name}.{key}" if name else key, at, depth + 1, called)
@@ -162,6 +165,20 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
         case Tensor() if _is_ticked(value.node):
             return "mark", at
     return "read", at
+
+
+def _filled_with(value: Abstract) -> float | None:
+    """The number that a part of a sample is, or that all of it is: of `[1] * len(boxes)`, `torch.ones(3)`."""
+    if isinstance(value, Tensor):
+        number = value.node.number
+        return number if isinstance(number, int | float) else None
+    if isinstance(value, Sequence) and value.open and value.rest is None:
+        return None
+    numbers = [item.value for item in _numbers(value) if isinstance(item, Const)]
+    is_known = isinstance(value, Const | Sequence) and len(numbers) == len(list(_numbers(value)))
+    if not is_known or len(set(numbers)) != 1 or not isinstance(numbers[0], int | float):
+        return None
+    return numbers[0]
 
 
 def _is_ticked(node: Value) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gradlint.dataclass import dataclass
 from gradlint.interpret.gaps import BACKWARDS
+from gradlint.program import losses
 from gradlint.program.imports import in_package
 from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
@@ -44,6 +45,7 @@ class Entry:
     function: tuple[str, ...]
     line: int
     trains: bool = True  # for all that its file says; else it infers, makes a sample, or enters a context
+    contract: str = ""  # of a part: what is assumed of the world around it
 
     @property
     def name(self) -> str:
@@ -138,7 +140,9 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
 def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
     tree = source.tree
-    definitions = list(_definitions(source, tree.body, ())) if _holds(source.text, _SPOKEN) else []
+    has_losses = losses.speaks_of_losses(source.text)
+    known = list(_definitions(source, tree.body, ())) if has_losses or _holds(source.text, _SPOKEN) else []
+    definitions = known if _holds(source.text, _SPOKEN) else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
     found = [Entry((), 1, speaks_of_training(source))] if is_entered else []
@@ -151,7 +155,10 @@ def entries(source: Source) -> list[Entry]:
     reached += [Entry(d.path, d.node.lineno, d.stands_alone) for d in alone]
     samples = _samples(tree) if "Dataset" in source.text else ()
     taken = {entry.function for entry in reached}
-    return found + reached + [entry for entry in samples if entry.function not in taken]
+    found += reached + [entry for entry in samples if entry.function not in taken]
+    parts = losses.losses(tree, known) if has_losses else ()
+    driven = [Entry(part.path, part.node.lineno, False, "loss") for part in parts if part.path not in taken]
+    return found + driven
 
 
 def _samples(tree: ast.Module) -> Iterator[Entry]:
@@ -218,9 +225,10 @@ def _reaching(definitions: list[_Definition]) -> list[_Definition]:
 
 
 def in_order(known: Sequence[tuple[Path, Sequence[Entry]]]) -> list[tuple[Path, Entry]]:
-    """All entries in the order in which they are entered: scripts first, for what they call is then known."""
+    """All entries in the order in which they are entered: scripts first, for what they call is then known; parts last,
+    which what trains them judges."""
     work = [(path, entry) for path, found in known for entry in found]
-    return [task for task in work if not task[1].function] + [task for task in work if task[1].function]
+    return sorted(work, key=lambda task: (bool(task[1].function), bool(task[1].contract)))
 
 
 def backwards(source: Source) -> tuple[int, ...]:

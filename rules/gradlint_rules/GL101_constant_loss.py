@@ -149,9 +149,16 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             _message(found, bool(skipped)),
             _HELP if is_fresh else _HELP_DATA,
             found.related,
-            severity=Severity.WARNING if skipped else None,
+            severity=_severity(found, bool(skipped)),
             hints=_outputs(paths, found) if is_fresh else {},
         )
+
+
+def _severity(found: Starved, is_skipped: bool) -> Severity | None:
+    """Less than an error where it takes every round of a loop, and where the caller may add it to other terms."""
+    if found.severity is not None:
+        return found.severity
+    return Severity.WARNING if is_skipped else None
 
 
 def _is_trained(paths: Sequence[Tape], found: Starved) -> bool:

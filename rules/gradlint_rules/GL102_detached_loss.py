@@ -93,7 +93,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The first detaching or copying on the way to every loss that has no other route."""
     for found in starved(paths, Why.COPIED):
         hints = {"others": " ".join(_written(other) for other in _copied(found)), **found.denied}
-        yield Report(found.at, _message(found), _help(found), found.related, hints=hints)
+        yield Report(found.at, _message(found), _help(found), found.related, found.severity, hints=hints)
 
 
 def _copied(found: Starved) -> Iterator[Span]:

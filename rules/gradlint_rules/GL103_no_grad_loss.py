@@ -91,7 +91,8 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for found in starved(paths, Why.GRAD_MODE):
         if leak(found) is not None:  # GL301
             continue
-        yield Report(found.at, _message(found), _HELP, found.related, hints={**_lines(found), **found.denied})
+        hints = {**_lines(found), **found.denied}
+        yield Report(found.at, _message(found), _HELP, found.related, found.severity, hints=hints)
 
 
 def _message(found: Starved) -> str:

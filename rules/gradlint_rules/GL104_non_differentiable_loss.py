@@ -98,7 +98,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """Operations without a derivative that leave a loss without routes, or make its backward raise."""
     for found in starved(paths, Why.NON_DIFFERENTIABLE):
         hints = {**hint_of_sample(found.culprit), **found.denied}
-        yield Report(found.at, _message(found), _HELP, found.related, hints=hints)
+        yield Report(found.at, _message(found), _HELP, found.related, found.severity, hints=hints)
     yield from _not_implemented(paths)
 
 

@@ -5,7 +5,11 @@ One term of a loss is cut from the graph, so that it has a value and no gradient
 ## What it does
 Takes a loss that carries a gradient apart into its terms, and points at a term that is dead because something in it
 was cut: `.detach()`, `.data`, `.item()`, `float(…)`, an operation without derivative. It also points at a factor or a
-divisor that `.item()`, `float(…)` or `.data` turned into a constant, so that half of a formula is not differentiated.
+divisor that `.item()`, `float(…)` or `.data` turned into a constant, so that half of a formula is not differentiated,
+and at the detached divisor of a quotient of two parts of one prediction, `y[:, 0] / y[:, 1].detach()`.
+
+Where a whole loss of several was computed with grad mode off, of what was sampled under `no_grad`, or by an operation
+without derivative, it is a `warning`, at what turned grad mode off.
 
 ## Why it matters
 Every number is right, and the loss even falls. But the regulariser, the entropy bonus or the distillation term does
@@ -77,6 +81,7 @@ print(entropy.item())
   between the chunks of a sequence.
 - Weights and masks: `loss / loss.item()`, `(p > 0.5) * loss`, a detached factor.
 - What is only logged.
+- A bound that is taken from the rest of the loss and added again.
 
 ## Limits
 A stop-gradient inside a nonlinear function, such as one side of a distance, is taken to be meant.
@@ -89,18 +94,25 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Severity, Span
 from gradlint.rule import Report
-from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, leaves
+from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, graph, leaves
 from gradlint_rules.arrivals import Arrival, arrivals
-from gradlint_rules.starved import cut_short, is_cut, is_meant
+from gradlint_rules.starved import are_meant, cut_short, is_cut, is_meant, place
+from gradlint_rules.windows import is_mean
 from gradlint_rules.words import bare, calls, loss_of, maker, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
 _HELP = "Leave the cut out if this is to be trained; `.detach()` where it is used says that it is meant."
+_HELP_TERM = "Compute it with a gradient if it is to be trained, or leave the term out."
+_UNMEANT = (Cut.GRAD_MODE, Cut.NON_DIFFERENTIABLE)
+_REDUCED = {"sum", "nansum"}
+_QUOTIENTS = {"div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
+_PARTS = {"part", "getitem", "select", "narrow", "index_select"}
 _CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
 _SUMS = {"add", "iadd", "radd", "sub", "isub", "rsub", "sum", "mean", "stack", "cat", "nansum", "nanmean", "python"}
 _FACTORS = {"mul", "imul", "rmul", "div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
 _SHAPES = {"neg", "squeeze", "unsqueeze", "view", "reshape", "flatten", "to", "float", "double", "clone", "contiguous"}
+_SHAPES |= {"scale"}  # by a scaler
 _WEIGHTS = {"weight", "weights", "scale", "coef", "coefficient", "lambda", "alpha", "beta", "norm", "max", "min", "std"}
 _WEIGHTS |= {"count", "num", "number", "temperature", "factor", "ratio", "gamma", "w", "n", "mask"}
 
@@ -110,6 +122,10 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for sink in arrivals(paths):
         for arrival in sink:
+            for term, cut in _dead_terms(arrival.sink):
+                if place(cut) not in told and _is_known_to_carry(cut, arrival.tape):
+                    told |= {place(cut), cut.at}
+                    yield _report_term(arrival, cut, term)
             is_cut_short = any(value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape))
             for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
                 if cut.at not in told and _is_known_to_carry(cut, arrival.tape):
@@ -143,6 +159,77 @@ def _report(arrival: Arrival, cut: Value, share: str) -> Report:
     return Report(cut.at, message, _HELP, related)
 
 
+def _report_term(arrival: Arrival, cut: Value, term: Value) -> Report:
+    """A whole term that nothing is learned from: nobody means that."""
+    why = "grad mode is off here" if cut.cut is Cut.GRAD_MODE else f"{maker(cut)} cuts the graph here"
+    message = f"{why}: {quoted(term)}, a term of {loss_of(arrival.sink)}, has a value and trains nothing"
+    related = places(place(cut), *calls(cut.cut_stack or cut.stack, arrival.sink.stack), to_sink(arrival.sink))
+    return Report(place(cut), message, _HELP_TERM, related, Severity.WARNING)
+
+
+def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
+    """The losses in a sum that nothing reaches a parameter by, but others do, each with the cuts behind it."""
+    for value in _skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ():
+        if bare(value.op) not in _SUMS:
+            continue
+        for term in value.inputs:
+            beside = [other for other in value.inputs if other is not term]
+            if any(other.requires_grad for other in beside) and _is_dead(term, sink):
+                yield from ((term, cut) for cut in _first_cuts(term) if cut.cut in _UNMEANT and not is_meant(cut))
+
+
+def _is_dead(term: Value, sink: Backward) -> bool:
+    """Whether a term is a loss without gradient that stands for nothing else: no target, and no bound of the rest."""
+    if not (_is_loss(term) and _reaches_nothing(term)):
+        return False
+    is_used = sum(any(source is term for source in value.inputs) for value in sink.ancestors) > 1
+    return not is_used and not are_meant([term, *(source for source in term.inputs if not source.requires_grad)])
+
+
+def _is_cut(sink: Backward, ways: Sequence[Cut]) -> bool:
+    return any(value.cut in ways for value in sink.ancestors)
+
+
+def _is_loss(term: Value) -> bool:
+    """Whether a term is a loss by itself, weighted or not: no maximum that is taken away, no offset."""
+    return any(is_mean(value) or bare(value.op) in _REDUCED for value in _scalings(term))
+
+
+def _scalings(term: Value) -> Iterator[Value]:
+    """A term, and what it is a multiple, another shape or the sum of."""
+    pending = [term]
+    for value in pending:
+        yield value
+        if bare(value.op) in _FACTORS | _SHAPES | _SUMS:
+            pending += value.inputs
+
+
+def _reaches_nothing(term: Value) -> bool:
+    """Whether no parameter is known behind a term: what it is compared with is a target, which only may carry one."""
+    return all(
+        leaf.kind is Kind.UNKNOWN and leaf.op == "input" and (is_meant(leaf) or _is_only_compared_with(leaf, term))
+        for leaf in leaves(term)
+    )
+
+
+def _is_only_compared_with(leaf: Value, term: Value) -> bool:
+    """Whether something handed in is what losses of torch take second, the target, and nothing that they take first."""
+    losses = [value for value in _scalings(term) if value.op.startswith("torch.nn.") and is_mean(value)]
+    first = [source for loss in losses for source in leaves(loss.inputs[0])]
+    return bool(losses) and all(leaf is not other for other in first)
+
+
+def _first_cuts(term: Value) -> list[Value]:
+    """The first cuts after the parameters behind a term, in source order."""
+    seen, found = {id(term)}, [term]
+    for value in found:
+        for source in value.inputs:
+            if id(source) not in seen and not (source.requires_grad and is_cut(value)):
+                seen.add(id(source))
+                found.append(source)
+    return sorted((value for value in found if is_cut(value)), key=place)
+
+
 def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
     """The cut of each term without gradient, and of each factor in its graph that was copied out of it."""
     for value in _skeleton(sink.value):
@@ -153,6 +240,25 @@ def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
             for source, cut in _cut_inputs(value):
                 if _is_copied(cut, source) and not _is_weight(cut, source):
                     yield cut, _titled("a factor", source)
+        if bare(value.op) in _QUOTIENTS:
+            yield from ((cut, _titled("the divisor", source)) for source, cut in _divisors(value))
+
+
+def _divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
+    """The detached divisor of a quotient whose two sides are different parts of one prediction, and its cut."""
+    dividend, *divisors = quotient.inputs
+    for source in divisors if dividend.requires_grad else ():
+        if not source.requires_grad and not is_meant(source) and is_cut(source) and source.cut in _CUTS:
+            own = [part for part in source.inputs if _whole(part) is not None]
+            others = [part for part in graph(dividend) if _whole(part) is not None]
+            if any(_whole(part) is _whole(other) and part is not other for part in own for other in others):
+                yield source, source
+
+
+def _whole(part: Value) -> Value | None:
+    """What carries a gradient and a value is a part of: `predictions` of `predictions[:, 0]`."""
+    is_part = bare(part.op) in _PARTS or "multi-output" in part.flags
+    return part.inputs[0] if is_part and part.inputs and part.inputs[0].requires_grad else None
 
 
 def _cut_inputs(value: Value) -> Iterator[tuple[Value, Value]]:

@@ -5,8 +5,10 @@ Mixed precision is CUDA's alone, although the code chooses among devices.
 ## What it does
 Reports `autocast` and `GradScaler` for CUDA (`torch.autocast("cuda")`, `torch.amp.GradScaler()`, whatever comes from
 `torch.cuda.amp`) on a path on which the program runs on the CPU or on MPS: because CUDA is not available, or because
-the user can ask for it. An autocast that is switched off for CUDA (`torch.autocast("cuda", enabled=False)`) is reported
-within one for the device that the code runs on, which it leaves on.
+the user can ask for it. A flag of the command line or of settings (`enabled=config.mixed_precision`) says nothing of
+the device. Where callers out of view hand it in, and can have asked for the device, it is a `note`. An autocast that is
+switched off for CUDA (`torch.autocast("cuda", enabled=False)`) is reported within one for the device that the code runs
+on, which it leaves on.
 
 ## Why it matters
 Without CUDA both warn once and switch themselves off, and with CUDA present an autocast for it does nothing for
@@ -53,7 +55,7 @@ scaler.update()
 
 ## What it does not report
 - What is enabled only on CUDA: `enabled=device.type == "cuda"`, a branch on the device, a `nullcontext()` elsewhere.
-- What is enabled by something that the caller decides, and that can be right about the device.
+- What is enabled by something that is worked out by code out of view.
 - Code that runs on CUDA alone, and code that is never seen to choose.
 
 ## Limits
@@ -131,10 +133,15 @@ def _is_on_for_cuda(amp: Amp) -> bool:
 
 
 def _report(fact: Fact, elsewhere: Fact) -> Report:
-    name = Amp.read(fact).name.rpartition(".")[2]
+    amp = Amp.read(fact)
+    name = amp.name.rpartition(".")[2]
     effect = "there this switches itself off" if name == "GradScaler" else "there this does nothing"
     message = f"`{name}` is for CUDA alone, and the code can run on {_others(elsewhere)}: {effect}"
-    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
+    related = places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere))
+    if not amp.is_given:
+        return Report(fact.at, message, _HELP, related)
+    message += f". `{amp.by}` says nothing of the device, unless callers out of view have asked for it"
+    return Report(fact.at, message, _HELP, related, Severity.NOTE)
 
 
 def _others(elsewhere: Fact) -> str:

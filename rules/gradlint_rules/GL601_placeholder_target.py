@@ -77,6 +77,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
 - Labels that losses ignore: 255, and the number (or the name of one) that stands behind `ignore_index=` in the file of
   the dataset.
 - Samples that say so: another part of them is a mask, a weight or a flag, by its key or by the name that is returned.
+  One that is set for them as for the others, `visibility = [1]`, says that they are real.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
 - What hangs on a question that the dataset asks once, as it is made: a default that the configuration can replace.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
@@ -105,13 +106,26 @@ _TARGETS = re.compile(
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FLAGS = re.compile(r"mask|valid|visib|weight|has_|is_|known|present|observed|flag|confiden|ignore|exist|missing")
+_SET_FOR_REAL = re.compile(r"(?<![a-z])(visib|valid|present|observed|has_|weight)")
 _SETTING = re.compile(r"rand|augment|flip|train|test|split|phase|mode|transform|cache|return_|use_|with_")
 _OWN = re.compile(
     r"""self(\.\w+)+|\b(not|and|or|is|in|None|True|False|len|isinstance|hasattr|str|list|dict)\b|"[^"]*"|'[^']*'|\b\d+\b"""
 )
 
 _MESSAGE = "a sample without a label gets one that looks real: the loss cannot tell it from those that were given"
-_Parts = dict[str, tuple[str, Span, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a sample: what it is, the number that it is filled with (or ""), where and how it is called."""
+
+    said: str
+    number: str
+    at: Span
+    name: str
+
+
+_Parts = dict[str, _Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +136,7 @@ class _Sample:
     parts: _Parts
 
     def says(self, part: str) -> str:
-        return self.parts.get(part, ("",))[0]
+        return self.parts[part].said if part in self.parts else ""
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
@@ -131,38 +145,38 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     told: set[Span] = set()
     for part in sorted({part for sample in samples for part in sample.parts}):
         read = [sample for sample in samples if sample.says(part) == "read"]
-        if not any(_is_target(part, sample.parts) for sample in read) or _has_flag(part, read):
+        if not any(_is_target(part, sample.parts) for sample in read):
             continue
         if any(sample.says(part) == "counted" for sample in samples):
             continue
         made = [sample for sample in samples if sample.says(part) in ("zero", "made")]
         told |= set(_coded(part, made))
         for sample in made:
-            if sample.parts[part][1] in told:
-                continue
-            if _is_drawn(part, sample) or _is_flagged(part, sample, read):
+            at = sample.parts[part].at
+            if at in told or _is_drawn(part, sample) or _is_told_apart(part, sample, read):
                 continue
             if _is_for_the_sample(sample, read):
-                told.add(sample.parts[part][1])
-                yield Report(sample.parts[part][1], _MESSAGE, _HELP)
+                told.add(at)
+                yield Report(at, _MESSAGE, _HELP)
 
 
 def _parts(tape: Tape) -> _Parts:
     found: _Parts = {}
     for fact in tape.facts("sample"):
         part, _, said = fact.detail.rpartition(" ")
-        found[part] = (said, fact.at, fact.text if _is_place(part) and fact.text else part)
+        said, _, number = said.partition("=")
+        found[part] = _Part(said, number, fact.at, fact.text if _is_place(part) and fact.text else part)
     return found
 
 
 def _is_target(part: str, parts: _Parts) -> bool:
     """Whether a part of a sample is a label by the words of its name, or by standing last."""
     first = part.partition(".")[0]
-    if "weight" in parts[part][2]:  # of a term of the loss
+    if "weight" in parts[part].name:  # of a term of the loss
         return False
     if _is_place(part) and first != "0" and int(first) == max(int(name.partition(".")[0]) for name in parts):
         return True
-    return bool(_TARGETS.search(_HUMP.sub("_", parts[part][2]).lower()))
+    return bool(_TARGETS.search(_HUMP.sub("_", parts[part].name).lower()))
 
 
 def _is_place(part: str) -> bool:
@@ -170,10 +184,24 @@ def _is_place(part: str) -> bool:
     return part.replace(".", "").isdigit()
 
 
-def _has_flag(part: str, read: Sequence[_Sample]) -> bool:
-    """Whether another part of the samples that have a label is a mask, a weight or a flag by its name."""
-    named = ((other, name) for sample in read for other, (_, _, name) in sample.parts.items())
-    return any(_FLAGS.search(name) for other, name in named if other != part)
+def _is_told_apart(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
+    """Whether a sample says that its label is made up: by a mask or a flag, or else by a constant of its own.
+
+    A flag that says the same of those that have a label, `visibility = [1]`, says that this one is real.
+    """
+    flags = {key for sample in read for key, other in sample.parts.items() if key != part and _FLAGS.search(other.name)}
+    if not flags:
+        return _is_flagged(part, made, read)
+    return not all(_says_real(flag, made, read) for flag in flags)
+
+
+def _says_real(flag: str, made: _Sample, read: Sequence[_Sample]) -> bool:
+    """Whether a flag is set for this sample and says the same, or what only the data say, of those with a label."""
+    own = made.parts[flag].number if flag in made.parts else ""
+    theirs = {sample.parts[flag].number if flag in sample.parts else "" for sample in read}
+    if theirs == {""}:
+        return own not in ("", "0") and bool(_SET_FOR_REAL.search(made.parts[flag].name))
+    return own != "" and theirs == {own}
 
 
 def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
@@ -190,7 +218,7 @@ def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
 
 def _is_drawn(part: str, made: _Sample) -> bool:
     """Whether chance decides in the line that makes a label up: `label = 1 if random.random() > 0.5 else 0`."""
-    place = made.parts[part][1]
+    place = made.parts[part].at
     near = (each for each in made.tape.decisions if each.at.path == place.path and each.at.line == place.line)
     return any(each.by_chance or "rand" in each.text for each in near)
 
@@ -198,8 +226,8 @@ def _is_drawn(part: str, made: _Sample) -> bool:
 def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:
     """Where a label is made up by a condition that makes up another one otherwise: classes by the name of a file."""
     for one in made:
-        place = one.parts[part][1]
-        others = (other for other in made if other.parts[part][1] != place)
+        place = one.parts[part].at
+        others = (other for other in made if other.parts[part].at != place)
         if any(len(_parting(one.tape, other.tape)) == 1 for other in others):
             yield place
 
@@ -230,7 +258,7 @@ def _asks_the_sample(asked: Decision) -> bool:
 
 def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
     """Whether another part tells these samples from those with a label: a constant here, and another one there."""
-    for other, (said, _, _) in made.parts.items():
+    for other, said in ((name, each.said) for name, each in made.parts.items()):
         if other == part or said not in ("zero", "made", "mark", "true", "false"):
             continue
         theirs = {sample.says(other) or "read" for sample in read}

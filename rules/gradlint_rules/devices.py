@@ -29,7 +29,8 @@ class Amp:
     device: str
     enabled: str
     by: str
-    is_setting: bool  # what decides is an argument of the command line
+    is_setting: bool  # what decides is a flag: of the command line, or one that is handed in
+    is_given: bool  # it is one that is handed in, by callers out of view
     by_version: bool  # an `if` around it asks for torch's version
 
     @classmethod
@@ -38,7 +39,8 @@ class Amp:
         name, *rest = fact.detail.split(" ")
         said = dict(part.split("=", 1) for part in rest if "=" in part)
         device, enabled = said.get("device", UNKNOWN), said.get("enabled", UNKNOWN)
-        return cls(name, device, enabled, said.get("by", ""), "setting" in said, "version" in said)
+        is_given = said.get("setting") == "given"
+        return cls(name, device, enabled, said.get("by", ""), "setting" in said, is_given, "version" in said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Denied, Related, Span
+from gradlint.finding import Denied, Related, Severity, Span
 from gradlint.tape import (
     Backward,
     Cut,
     Decision,
+    DType,
     Kind,
     May,
     Optimizer,
@@ -36,6 +37,13 @@ _OF_NUMBERS = {"int", "float", "torch.tensor"}
 _ZEROS = {"zeros", "zeros_like", "new_zeros"}
 _MEANT = {"target", "targets", "tgt", "teacher", "ema", "momentum", "reference", "ref", "baseline", "old", "frozen"}
 _MEANT |= {"advantage", "advantages", "adv", "running", "moving", "average", "anchor", "memory", "queue"}
+
+
+def _is_rate(loss: Value) -> bool:
+    """Whether it is how often something is so, which is measured more often than it is minimised."""
+    while loss.dtype is not DType.BOOL and len(loss.inputs) == 1:
+        loss = loss.inputs[0]
+    return loss.dtype is DType.BOOL
 
 
 class Why(enum.Enum):
@@ -74,6 +82,17 @@ class Starved:
         return Denied.GRADIENT.hint if self.is_always else {}
 
     @property
+    def severity(self) -> Severity | None:
+        """That of a part, where the rule's own is too much: its caller knows what decides on the path to it."""
+        if not self.arrival.sink.assumed:
+            return None
+        if _is_rate(self.arrival.loss):
+            return Severity.NOTE
+        if self.is_always or not self.decisions:
+            return None
+        return Severity.WARNING if any(decision.about for decision in self.decisions) else Severity.NOTE
+
+    @property
     def at(self) -> Span:
         return place(self.culprit)
 
@@ -107,7 +126,7 @@ def starved(paths: Sequence[Tape], why: Why) -> Iterator[Starved]:
     """The losses of an entry that get no gradient for the reason `why`, each culprit once."""
     told: set[Span] = set()
     for blamed in _blamed(paths):
-        if why is Why.CONSTANT and _is_always_cut(blamed):
+        if why is Why.CONSTANT and (_is_always_cut(blamed) or _is_no_loss(blamed)):
             continue
         for found in _at_sink(blamed, why):
             if found.at not in told and not is_bypassed(found.culprit, found.arrival.tape):
@@ -151,6 +170,11 @@ def _is_always_cut(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
     """Whether no path brings a gradient to this sink, and a cut and not a constant is what most of them share."""
     blames = [blame for _, blame in blamed]
     return all(blames) and any(why is not Why.CONSTANT for blame in blames for why in blame)
+
+
+def _is_no_loss(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
+    """Whether what is only assumed to be a loss is a constant on every path."""
+    return all(arrival.sink.assumed and blame for arrival, blame in blamed)
 
 
 def _blame(arrival: Arrival) -> _Blame:
@@ -241,7 +265,12 @@ def is_bypassed(cut: Value, tape: Tape) -> bool:
 
 def is_meant(cut: Value) -> bool:
     """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving average."""
-    names = [name for value in (cut, *cut.inputs) for name in (value.name, value.text.partition("(")[0])]
+    return are_meant((cut, *cut.inputs))
+
+
+def are_meant(values: Sequence[Value]) -> bool:
+    """Whether one of some values is called a target, a teacher, a moving average."""
+    names = [name for value in values for name in (value.name, value.text.partition("(")[0])]
     return not _MEANT.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))
 
 

@@ -289,7 +289,7 @@ def _end_of(tape: Tape, loop: int) -> Iteration | None:
 
 _KEEP = {"scale", "mul", "div", "truediv", "true_divide", "divide", "add", "sub", "neg", "sum", "to"}
 _KEEP |= {"float", "half", "double", "bfloat16", "stack", "cat", "squeeze", "view", "reshape", "clone", "contiguous"}
-_KEEP |= {"positive", "cuda"}
+_KEEP |= {"positive", "cuda", "part"}
 _MEANS = {"mean", "nanmean"}
 _ARITHMETIC = {"add", "sub", "mul", "div", "floor_divide", "remainder"}
 _SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
@@ -303,10 +303,11 @@ def is_whole_mean(sinks: Sequence[Backward]) -> bool:
     """
     loss, shared = sinks[0].value, _shared(sinks)
     seen, pending = {id(loss)}, [loss]
+    weighted = _weighted(loss, shared)
     for value in pending:
-        if _is_scaled(value, shared) or is_unreduced(value):
+        if (_is_scaled(value, shared) and id(value) not in weighted) or is_unreduced(value):
             continue
-        if _is_mean(value):
+        if is_mean(value):
             if any(_is_scaled(source, shared) and _is_of(source, value) for source in value.inputs):
                 continue  # `(losses / 4).mean()`, `amp.scale_loss(loss / 4, optimizer)`
             return True
@@ -330,6 +331,25 @@ def _shared(sinks: Sequence[Backward]) -> frozenset[int]:
 def _is_part(value: Value) -> bool:
     """Whether it holds some of the elements of another tensor: an output of `split`, `x[start : start + 8]`."""
     return "multi-output" in value.flags or bare(value.op) == "getitem"
+
+
+def _weighted(loss: Value, shared: Collection[int]) -> set[int]:
+    """The terms of a sum that each have a weight of their own, which is none of the window: that is one for all."""
+    seen, terms = {id(loss)}, [loss]
+    for value in terms:
+        for source in value.inputs if _keeps_scale(value) and not _is_scaled(value, shared) else ():
+            if source.requires_grad and id(source) not in seen:
+                seen.add(id(source))
+                terms.append(source)
+    products = [term for term in terms if bare(term.op) in ("mul", "multiply") and _is_scaled(term, shared)]
+    weights = {id(term): _weight(term) for term in products}
+    return set(weights) if len(set(weights.values())) > 1 else set()
+
+
+def _weight(product: Value) -> object:
+    """What identifies the number in a product."""
+    numbers = tuple(id(source) for source in product.inputs if _can_be_number(source))
+    return product.factor if product.factor is not None else numbers
 
 
 def _is_of(divided: Value, made: Value) -> bool:
@@ -383,7 +403,8 @@ def _can_be_number(value: Value) -> bool:
     return value.kind is Kind.UNKNOWN or (value.kind is Kind.DATA and value.op == "input")
 
 
-def _is_mean(value: Value) -> bool:
+def is_mean(value: Value) -> bool:
+    """Whether a value is a mean, or a loss that is one by its operation or by what it is called."""
     name = bare(value.op)
     if name in _MEANS or any(word in name for word in _LOSSES) or name.endswith("Loss"):
         return True

@@ -60,6 +60,8 @@ def when(decisions: Iterable[Decision]) -> str:
 
 def backward(sink: Backward) -> str:
     """How a message names a sink: `loss.backward()`."""
+    if sink.assumed:
+        return f"the backward, when {loss_of(sink)} is back-propagated,"
     if sink.sink in _BY_FRAMEWORK:
         return _BY_FRAMEWORK[sink.sink]
     return f"`{sink.text}`" if sink.text else "the backward"
@@ -67,6 +69,8 @@ def backward(sink: Backward) -> str:
 
 def loss_of(sink: Backward) -> str:
     """How a message names the loss of a sink: as it is called there, or by its own name (`engine.backward(loss)`)."""
+    if sink.assumed:
+        return f"the result of `{sink.text}`"
     called = _CALLED.match(sink.text)
     is_given = called is not None and re.match(re.escape(sink.value.title) + "[,)]", sink.text[called.end() :])
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
@@ -74,6 +78,8 @@ def loss_of(sink: Backward) -> str:
 
 def to_sink(sink: Backward) -> Related:
     """The place of a sink, for the reader."""
+    if sink.assumed:
+        return Related(sink.at, f"{loss_of(sink)} is taken to be back-propagated: nothing in view calls it")
     return Related(sink.at, f"{loss_of(sink)} is back-propagated here")
 
 

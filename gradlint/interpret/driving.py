@@ -1,0 +1,129 @@
+"""Parts: code with no trainer in view, which the driver of its contract calls.
+
+A driver is a program under `gradlint/contracts`, interpreted like any other code. All that it does is said to happen at
+the definition of the part, and its events are `assumed`.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradlint.finding import Span
+from gradlint.interpret import tensors
+from gradlint.interpret.machine import Frame, Stop
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Const,
+    Function,
+    Mapping,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from gradlint.ir import lower
+from gradlint.ir import nodes as ir
+from gradlint.program import losses
+from gradlint.tape import Kind, Storage, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+CONTRACTS = Path(__file__).parents[1] / "contracts"
+_PLAIN = frozenset(["number", "bool", "str", "module", "object", "array"])  # that no prediction is
+
+
+def driver_of(contract: str, part: Span, name: str) -> tuple[ir.Code, list[ir.Node]]:
+    """The program that drives parts under a contract: its code and statements.
+
+    Each node of it is told of at the definition of the part, under the name of that.
+    """
+    path = CONTRACTS / f"{contract}.py"
+    text = path.read_text(encoding="utf-8")
+    code = ir.Code(str(path), text)
+    code.places, code.texts = ir.Kept(lambda _: part), ir.Kept(lambda _: name)
+    written = ast.parse(text)
+    written.body = [node for node in written.body if isinstance(node, ast.FunctionDef)]
+    return code, lower.module(written, code)
+
+
+def drive(m: Machine, part: Abstract, given: dict[str, Abstract], call: Call) -> None:
+    """Has the driver of the entry's contract call a part with what is given it."""
+    written = part.function if isinstance(part, Bound) else part
+    if not isinstance(written, Function) or m.session.driver is None:
+        return
+    arguments = _arguments(m, written, given, call)
+    if arguments is None:
+        return
+    code, statements = m.session.driver
+    frame = Frame(code, {})
+    m.execute(statements, frame)
+    minimised = Builtin("minimised", _minimised)
+    m.call(frame.locals["drive"], Call("drive", [part, minimised], arguments, call.node, frame))
+
+
+def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract] | None:
+    """What a loss is given: a prediction first, and what it is held against; None where nothing can be one."""
+    called = losses.called_names(part.node.source)
+    found: dict[str, Abstract] = {}
+    has_prediction = False
+    taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
+    for parameter in taken:
+        if parameter.kind in ("args", "kwargs"):
+            continue
+        value = given.get(parameter.name) or m.session.parameter(m, part, parameter)
+        if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
+            if losses.is_given(parameter.name):
+                value = Unknown(value.symbol, data=True, type=value.type)
+            elif not has_prediction:
+                has_prediction = True
+                value = _predict(m, value, losses.is_looked_up(part.node.source, parameter.name), call)
+            node = tensors.node_of(m, value, call.node, call.frame)
+            if node is not None:
+                m.identify(node, value.symbol)  # which questions can be about
+        found[parameter.name] = value
+    return found if has_prediction else None
+
+
+def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> Unknown:
+    """Something that a model gave, which carries a gradient: a tensor, or a container of such."""
+    symbol = parameter.symbol
+    model = tensors.leaf(m, symbol.derive("model", "model"), call.node, call.frame)
+    made = tensors.operation(m, "call", [model], call.node, call.frame)
+    made.storage, made.name, made.text = Storage(), symbol.text, symbol.text
+    m.nodes[symbol] = made
+    return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
+
+
+def _minimised(m: Machine, call: Call) -> Abstract:
+    """Of what a loss gives, that which is minimised: what carries a gradient, the `loss`, or else the first tensor.
+
+    What gives no tensor measures or makes something.
+    """
+    results = _results(m, call.args[0], call)
+    live = [each for each, node in results if node.requires_grad]
+    if not results:
+        raise Stop
+    return (live or [each for each, _ in results])[0]
+
+
+def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Value]]:
+    match value:
+        case Mapping():
+            first = [value.items["loss"]] if "loss" in value.items else []
+            parts = [*first, *value.items.values()]
+        case Sequence():
+            parts = value.items
+        case Tensor() | Unknown():
+            parts = []
+        case _:
+            return []
+    if parts:
+        return [result for part in parts for result in _results(m, part, call)]
+    node = tensors.node_of(m, value, call.node, call.frame)
+    is_tensor = node is not None and node.in_torch and node.kind is not Kind.DATA and not isinstance(value, Const)
+    return [(value, node)] if node is not None and is_tensor else []
