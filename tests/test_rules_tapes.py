@@ -429,8 +429,8 @@ class TestGraphsThatOutliveTheirBackward:
 
 
 class TestAccounts:
-    def stepping(self, *cleared: Value) -> Tape:
-        weight = parameter(1)
+    def stepping(self, *cleared: Value, weight: Value | None = None) -> Tape:
+        weight = weight or parameter(1)
         optimizer = Optimizer("optimizer", "torch.optim.SGD", at(2), [weight])
         path = tape()
         for number in range(3):
@@ -447,9 +447,16 @@ class TestAccounts:
         assert lines("GL501", self.stepping()) == [20]
         assert lines("GL501", self.stepping(parameter(3, "bias"))) == [20]
 
-    def test_a_parameter_is_known_by_where_it_was_made_through_whatever_it_is_reached(self) -> None:
-        assert lines("GL501", self.stepping(parameter(1))) == []
-        assert lines("GL501", self.stepping(parameter(3, "", Module("model")))) == []
+    def test_a_parameter_is_known_through_whatever_it_is_reached(self) -> None:
+        weight = parameter(1)
+        again = parameter(5, parameter=weight.parameter)
+        assert lines("GL501", self.stepping(again, weight=weight)) == []
+        unseen = parameter(3, "", Module("model", unseen=True))
+        assert lines("GL501", self.stepping(unseen, weight=weight)) == []
+
+    def test_two_parameters_that_one_line_makes_are_two_on_one_path(self) -> None:
+        assert lines("GL501", self.stepping(parameter(1))) == [20]
+        assert lines("GL501", self.stepping(parameter(3, "", Module("model")))) == [20]
 
 
 class TestHalves:
