@@ -287,6 +287,7 @@ def test_a_dtype_that_the_tape_tells_is_that_of_torch(tmp_path: Path, expression
     exec(f"{SETUP}result = {expression}", names)
     true = names["result"].dtype
     kinds = {torch.float16: tape.DType.HALF, torch.bfloat16: tape.DType.BFLOAT, torch.bool: tape.DType.BOOL}
+    kinds[torch.float64] = tape.DType.DOUBLE
     expected = kinds.get(true, tape.DType.FLOAT if true.is_floating_point else tape.DType.INTEGER)
     one = only(tmp_path, f"{SETUP}model(x).mul({expression}).sum().backward()")
     (product,) = (value for value in tape.graph(loss_of(one)) if value.op == "torch.Tensor.mul")

@@ -22,7 +22,8 @@ from gradlint.finding import Severity
 from gradlint.tape import Kind, Tape, leaves
 
 PROGRAMS = int(os.environ.get("GRADLINT_PROGRAMS", "500"))
-AGREEMENT = 0.98
+AGREEMENT = 0.99  # of what is said
+ROUTES = 0.98  # of where gradients come to
 KINDS = {
     "gradient": ["GL101", "GL102", "GL103", "GL104", "GL105", "GL107"],
     "saved": ["GL201", "GL203"],
@@ -71,11 +72,12 @@ def verdicts(seed: int, count: int) -> Iterator[Verdict]:
 
 
 def report(program: Program) -> dict[str, list[str]]:
-    """The errors of `check`, by kind."""
+    """The errors of `check`, by kind; what it did not get to the end of is a kind that torch knows nothing of."""
     path = Path("train.py")
     analysis = analyze([path], select=KIND.__contains__, sources={path: program.text})
-    assert not analysis.gaps, f"{analysis.gaps}\n{program.text}"
-    found: dict[str, list[str]] = {}
+    cut_short = [gap.kind for gap in analysis.gaps]
+    assert {"paths"}.issuperset(cut_short), f"{analysis.gaps}\n{program.text}"
+    found: dict[str, list[str]] = {"cut short": cut_short} if cut_short else {}
     for finding in analysis.findings:
         if finding.severity is Severity.ERROR:
             found.setdefault(KIND[finding.code], []).append(
@@ -128,4 +130,4 @@ def test_the_tape_comes_to_the_parameters_that_torch_gives_a_gradient(tmp_path: 
         if seen != known:
             apart.append(f"torch: {known - seen}\ntapes: {seen - known}\n{program.text}")
     print("\n\n".join(apart))
-    assert len(apart) <= count * (1 - AGREEMENT), f"{len(apart)} of {count}"
+    assert len(apart) <= count * (1 - ROUTES), f"{len(apart)} of {count}"
