@@ -14,12 +14,14 @@ from gradlint.finding import Span
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Frame, Stop
 from gradlint.interpret.values import (
+    NONE,
     Abstract,
     Bound,
     Builtin,
     Call,
     Const,
     Function,
+    Instance,
     Mapping,
     Sequence,
     Tensor,
@@ -56,14 +58,34 @@ def drive(m: Machine, part: Abstract, given: dict[str, Abstract], call: Call) ->
     written = part.function if isinstance(part, Bound) else part
     if not isinstance(written, Function) or m.session.driver is None:
         return
-    arguments = _arguments(m, written, given, call)
+    is_loss = m.session.contract == "loss"
+    arguments = _arguments(m, written, given, call) if is_loss else _given(m, written, given)
     if arguments is None:
         return
     code, statements = m.session.driver
     frame = Frame(code, {})
     m.execute(statements, frame)
     minimised = Builtin("minimised", _minimised)
-    m.call(frame.locals["drive"], Call("drive", [part, minimised], arguments, call.node, frame))
+    try:
+        known = [part, minimised] if is_loss else [part, minimised, _object_of(part)]
+        m.call(frame.locals["drive"], Call("drive", known, arguments, call.node, frame))
+    finally:  # results rest on the program's files
+        asked = m.session.program.asked
+        asked -= {each for each in asked if each[0] == code.path}
+
+
+def _object_of(part: Abstract) -> Abstract:
+    return part.receiver if isinstance(part, Bound) else NONE
+
+
+def _given(m: Machine, part: Function, given: dict[str, Abstract]) -> dict[str, Abstract]:
+    """What a module is given: something unknown for each parameter, of the type that its annotation or default says."""
+    taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
+    return {
+        parameter.name: given.get(parameter.name) or m.session.parameter(m, part, parameter)
+        for parameter in taken
+        if parameter.kind not in ("args", "kwargs")
+    }
 
 
 def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract] | None:
@@ -118,6 +140,8 @@ def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Va
             parts = [*first, *value.items.values()]
         case Sequence():
             parts = value.items
+        case Instance():  # a record of results
+            parts = [value.attrs["loss"]] if "loss" in value.attrs else list(value.attrs.values())
         case Tensor() | Unknown():
             parts = []
         case _:

@@ -70,6 +70,7 @@ class Session:
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.may_train = True  # for all that is said where the entry stands
+        self.contract = ""  # of a part
         self.driver: tuple[ir.Code, list[ir.Node]] | None = None  # of a part: what calls it
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
@@ -363,6 +364,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     if entry.contract and source is not None:
         session.most = MOST_UNTRAINED
         at = source.code.span((entry.line, 0, entry.line, 0))
+        session.contract = entry.contract
         session.driver = driving.driver_of(entry.contract, at, _name_of_part(entry))
     while True:
         try:
@@ -545,7 +547,8 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     depth = len(m.running)
     m.oracle.prepares = True
     try:
-        is_made = _initialised(m, instance, Call(cls.name, [], {}, call.node, call.frame, open=True))
+        made_by = m.session.member_of(cls, "__init__") if m.session.contract else None
+        is_made = _initialised(m, instance, Call(cls.name, [], _defaults(m, made_by), call.node, call.frame, open=True))
     except Raised:
         if m.session.makes:  # where the branches go this way there is no object to call the method of
             raise

@@ -80,7 +80,7 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
         return None
     effect = layer(call.name)
     made = Object(call.name, call.frame.span(call.node), {"effect": effect}, module=tape.Module(f"<{short}>"))
-    made.state["inplace"] = _is_in_place(effect, call)
+    made.state["inplace"] = _is_in_place(m, effect, call)
     made.state["arguments"] = dict(call.kwargs)
     if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
         names = _parameter_names(effect, call)
@@ -142,8 +142,12 @@ def _position(effect: LayerEffect | None, argument: str, call: Call) -> int | No
     return position - 1 if position is not None and is_lazy else position
 
 
-def _is_in_place(effect: LayerEffect | None, call: Call) -> bool:
-    return call.constant(_position(effect, "inplace", call), "inplace") is True
+def _is_in_place(m: Machine, effect: LayerEffect | None, call: Call) -> bool:
+    """Whether a layer writes into its input; a part can be made with either, where nothing says with which."""
+    given = call.get(_position(effect, "inplace", call), "inplace")
+    if isinstance(given, Unknown) and effect is not None and effect.takes_inplace and m.session.contract:
+        return conditions.decide(m, given, call.node, call.frame, default=False)
+    return isinstance(given, Const) and given.value is True
 
 
 def _inner_modules(made: Object, call: Call) -> None:

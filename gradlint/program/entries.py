@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gradlint.dataclass import dataclass
 from gradlint.interpret.gaps import BACKWARDS
-from gradlint.program import losses
+from gradlint.program import forwards, losses
 from gradlint.program.imports import in_package
 from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
@@ -140,8 +140,9 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
 def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
     tree = source.tree
-    has_losses = losses.speaks_of_losses(source.text)
-    known = list(_definitions(source, tree.body, ())) if has_losses or _holds(source.text, _SPOKEN) else []
+    has_losses, has_modules = losses.speaks_of_losses(source.text), forwards.speaks_of_modules(source.text)
+    is_read = has_losses or has_modules or _holds(source.text, _SPOKEN)
+    known = list(_definitions(source, tree.body, ())) if is_read else []
     definitions = known if _holds(source.text, _SPOKEN) else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
@@ -158,6 +159,9 @@ def entries(source: Source) -> list[Entry]:
     found += reached + [entry for entry in samples if entry.function not in taken]
     parts = losses.losses(tree, known) if has_losses else ()
     driven = [Entry(part.path, part.node.lineno, False, "loss") for part in parts if part.path not in taken]
+    taken |= {entry.function for entry in driven}
+    modules = forwards.forwards(tree, known) if has_modules else ()
+    driven += [Entry(part.path, part.node.lineno, False, "forward") for part in modules if part.path not in taken]
     return found + driven
 
 

@@ -1,0 +1,17 @@
+"""Contract F, of a module: a trainer calls it in train mode and trains its parameters, for two rounds."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def drive(part: Callable[..., Any], minimised: Callable[[Any], Any], module: Any, **given: Any) -> None:
+    """Calls a module with what is given it, and back-propagates that of its results which a loss is made of."""
+    import torch
+
+    module.train()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for _ in range(2):
+        loss = minimised(part(**given)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
