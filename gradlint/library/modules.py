@@ -27,6 +27,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.ir import nodes as ir
 from gradlint.library import losses
 from gradlint.library.autograd import clears
 from gradlint.library.devices import place
@@ -146,7 +147,9 @@ def _is_in_place(m: Machine, effect: LayerEffect | None, call: Call) -> bool:
     """Whether a layer writes into its input; a part can be made with either, where nothing says with which."""
     given = call.get(_position(effect, "inplace", call), "inplace")
     if isinstance(given, Unknown) and effect is not None and effect.takes_inplace and m.session.contract:
-        return conditions.decide(m, given, call.node, call.frame, default=False)
+        named = call.node.kwargs if isinstance(call.node, ir.Call) else ()
+        written = next((node for name, node in named if name == "inplace"), call.node)
+        return conditions.decide(m, given, written, call.frame, default=False)
     return isinstance(given, Const) and given.value is True
 
 
