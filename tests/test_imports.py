@@ -23,7 +23,12 @@ ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "tape", "paths", "finding", "rule", "rules/"},
     "training/": {"training/"},
 }
-MAY_IMPORT_TORCH = ("gradlint/trace/", "gradlint/training/", "gradlint/fix/verify")
+MAY_IMPORT_TORCH = (
+    "gradlint/contracts/",
+    "gradlint/trace/",
+    "gradlint/training/",
+    "gradlint/fix/verify",
+)  # drivers of contracts are read, and never imported
 
 
 def layer(module: str) -> str | None:

@@ -175,7 +175,9 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
         for term in value.inputs:
             beside = [other for other in value.inputs if other is not term]
             if any(other.requires_grad for other in beside) and _is_dead(term, sink):
-                yield from ((term, cut) for cut in _first_cuts(term) if cut.cut in _UNMEANT and not is_meant(cut))
+                cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
+                if not any(cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts):  # else it is dead by these
+                    yield from ((term, cut) for cut in cuts if cut.cut in _UNMEANT)
 
 
 def _is_dead(term: Value, sink: Backward) -> bool:
