@@ -1,4 +1,4 @@
-"""Losses with no trainer in view: what their contract assumes, what is told of them, and what is left alone."""
+"""Parts with no trainer in view: what their contracts assume, what is told of them, and what is left alone."""
 
 from __future__ import annotations
 
@@ -84,3 +84,78 @@ def test_a_program_in_view_judges_the_loss_that_it_runs(tmp_path: pathlib.Path) 
     run = "def my_loss(pred, target):\n    return F.mse_loss(pred, target.detach())\n\n"
     run += "def train(model, x, y, o):\n    o.zero_grad()\n    my_loss(model(x), y).backward()\n    o.step()\n"
     assert told(tmp_path, run) == []
+
+
+MODULES = {
+    "GL201": "class Block(nn.Module):\n    def __init__(self, width, skip=None):\n        super().__init__()\n"
+    "        self.body, self.skip = nn.Linear(width, width), skip\n"
+    "    def forward(self, x):\n        y = torch.sigmoid(self.body(x))\n"
+    "        if self.skip is not None:\n            y += x\n        return y\n",
+    "GL204": "class Gate(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.body = nn.Linear(width, width)\n"
+    "    def forward(self, x):\n        y = self.body(x).exp()\n        y.data.clamp_(max=2.0)\n        return y\n",
+    "GL514": "class Heads(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.heads = [nn.Linear(width, 1) for _ in range(3)]\n        self.body = nn.Linear(width, width)\n"
+    "    def forward(self, x):\n        h = self.body(x)\n        return sum(head(h) for head in self.heads)\n",
+    "GL703": "class Spread(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.body = nn.Linear(width, width)\n"
+    "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
+    "        return d.pow(2).sum(-1).sqrt()\n",
+    "GL201 of an activation": "class Inplace(nn.Module):\n    def __init__(self, width, inplace=False):\n"
+    "        super().__init__()\n        self.body, self.act = nn.Linear(width, width), nn.ReLU(inplace=inplace)\n"
+    "    def forward(self, x):\n        y = torch.tanh(self.body(x))\n        return self.act(y)\n",
+}
+
+SOUND_MODULES = """\
+class Residual(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+    def forward(self, x):
+        y = self.body(x)
+        y += x
+        return y
+
+class Sampler(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Linear(width, width)
+    @torch.no_grad()
+    def forward(self, x):
+        y = torch.sigmoid(self.body(x))
+        y.mul_(2)
+        return y
+
+class Evaluated(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Linear(width, width)
+    def forward(self, x):
+        y = torch.sigmoid(self.body(x))
+        if not self.training:
+            y.clamp_(max=0.9)
+        return y
+
+class Made(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Linear(width, width)
+    def forward(self):
+        y = torch.sigmoid(self.body(torch.randn(4, 8)))
+        y[:] = 0.0
+        return y
+"""
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_told_of_as_if_its_result_were_back_propagated(name: str, tmp_path: pathlib.Path) -> None:
+    ((code, severity, message),) = told(tmp_path, MODULES[name])
+    assert code == name[:5]
+    assert severity in ("error", "warning")
+    if code in ("GL201", "GL204"):
+        assert "the result of `" in message
+
+
+@pytest.mark.parametrize("program", SOUND_MODULES.split("\n\n"))
+def test_a_sound_module_is_left_alone(program: str, tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, program) == []

@@ -19,7 +19,7 @@ from gradlint.program.losses import Definition
 
 _MODULES = ("Module", "ModuleList", "ModuleDict", "Sequential")
 _FORWARD = "forward"
-_WRITES = r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=\s*True|out\s*="
+_WRITES = r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=|out\s*="
 _SINGULAR = r"sqrt|log|norm\(|\*\*|pow|/|acos|asin|atan2|cdist|softmax|where|masked_fill|nan|std\(|var\(|mean\("
 _GRADIENTS = r"no_grad|inference_mode|set_grad|requires_grad|\.data\b|detach|Parameter\(|\.apply\(|checkpoint|autograd"
 _HELD = r"=\s*[\[({]|append\(|dict\(|list\(|setattr|add_module|register"
@@ -38,10 +38,16 @@ def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[De
     for each in definitions:
         by_name.setdefault(each.path[-1], []).append(each)
     for each in definitions:
-        if len(each.path) == 2 and each.path[1] == _FORWARD and isinstance(each.node, ast.FunctionDef):
+        if len(each.path) == 2 and each.path[1] == _FORWARD and _takes_something(each.node):
             owner = classes.get(each.path[0])
             if owner is not None and _is_module(owner, classes) and _has_hazard(owner, classes, definitions):
                 yield each
+
+
+def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method computes from what it is given; what is given nothing makes data, and trains nothing."""
+    given = function.args
+    return len(given.posonlyargs) + len(given.args) > 1 or bool(given.vararg or given.kwonlyargs)
 
 
 def _is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
