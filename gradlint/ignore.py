@@ -81,14 +81,14 @@ class Patterns:
 def pattern(line: str) -> Pattern | None:
     """The pattern of a line, None for a comment or an empty line; ValueError for one that can match nothing."""
     text = _trimmed(line)
-    if text.startswith("#"):
+    if not text or text.startswith("#"):
         return None
     leaves_out = not text.startswith("!")
     text = text if leaves_out else text[1:]
     is_of_folders = text.endswith("/")
     text = text[:-1] if is_of_folders else text
     if not text:
-        return None
+        raise ValueError(f"{line!r} is about no path")
     segments = _segments(text.removeprefix("/"))
     if "/" not in text:  # a name, wherever it stands
         segments = [[_FOLDERS], ["*" if token == _FOLDERS else token for token in segments[0]]]

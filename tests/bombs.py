@@ -28,6 +28,7 @@ BOMBS = {
     "integer-literal": f"n = 0x{'f' * 6000}\nprint(str(n))\nfor i in range(n):\n    pass\nd = {{n: n % 3}}\n",
     "integer-bounds": "a = [1][10 ** 30]\nb = range(10 ** 30)[5]\nc = len(range(10 ** 30))\nd = torch.zeros(10 ** 30)\n",
     "numbers-refused": "a = 1 / 0\nb = 'abc'[::0]\nc = [1][::0]\nd = range(0, 5, 0)\nfor i in d:\n    pass\ne = 0.0 ** -1\n",
+    "class-unknown": "n = unknown()\nkinds = unknown()\nif not isinstance(n, kinds[0]):\n    n = int(n)\n",
     # containers
     "list-doubled": _again("l = [1]", "l = l + l"),
     "list-added-to-itself": _again("l = [1]", "l += l"),

@@ -473,7 +473,12 @@ def is_no_tensor(m: Machine, value: Abstract) -> bool:
         symbol = symbol.source
     asked = (symbol, symbol.asked)
     denied = (key for key, holds in m.oracle.facts.truth.items() if not holds and key[1] == "isa" and key[0] in asked)
-    return any("torch.Tensor" in ((cls,) if isinstance(cls, str) else cls) for *_, cls in denied)  # type: ignore[operator]
+    return any("torch.Tensor" in _classes(cls) for *_, cls in denied)
+
+
+def _classes(asked: object) -> tuple[object, ...]:
+    """The names of the classes that `isinstance` was asked for; none of what is not known."""
+    return asked if isinstance(asked, tuple) else (asked,) if isinstance(asked, str) else ()
 
 
 def number(m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, type: str = "number") -> Unknown:
