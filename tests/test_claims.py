@@ -74,6 +74,10 @@ PROGRAMS = {
     "GL510-stepped-before": START + BOTH + "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)\n" + LOOP
     + LOSS + CLEAR + BACK + _otherwise("optimizer.step()") + "    schedule.step()\n",
     "GL511-stepped": START + BOTH + LOOP + LOSS + CLEAR + BACK + _otherwise("optimizer.step()"),
+    "GL511-under-two-conditions": START + BOTH + LOOP + LOSS + CLEAR + BACK
+    + "    if args.quiet and loss.dim() == 0:\n        print('-')\n    else:\n        optimizer.step()\n",
+    "GL511-behind-a-way-out": START + BOTH + LOOP + LOSS + CLEAR + BACK
+    + "    if args.quiet:\n        continue\n" + STEP,
     "GL511-in-a-function": START + BOTH + "def advance(optimizer):\n    optimizer.step()\n"
     + LOOP + LOSS + CLEAR + BACK + _otherwise("advance(optimizer)"),
     "GL513-added-later": START + "model.extra = None\n" + ONE + "model.extra = nn.Linear(6, 1)\n" + ONCE

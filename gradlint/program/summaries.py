@@ -68,7 +68,7 @@ class _Sides:
     def of(self, holds: bool) -> tuple[ast.AST, ...]:
         """The code that only this answer leads to; what follows, too, where the other answer leaves the block."""
         own, other = (self.then, self.otherwise) if holds else (self.otherwise, self.then)
-        leaves = bool(other) and isinstance(other[-1], _EXITS)
+        leaves = any(isinstance(each, _EXITS) for each in other)
         return (*own, self.around) if leaves else own
 
 
@@ -122,11 +122,14 @@ def _defined(tree: ast.Module) -> dict[str, list[_Function]]:
 
 @memo.of_programs
 def _sides(tree: ast.Module) -> dict[_Place, _Sides]:
-    return dict(_branches(tree, tree))
+    found: dict[_Place, _Sides] = {}
+    for test, sides in _branches(tree, tree):
+        found.setdefault(test, sides)
+    return found
 
 
 def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[_Place, _Sides]]:
-    """Every branch below a node, by the place of its test."""
+    """Every branch below a node, by the place of its test; a branch comes before those in its test."""
     pending: list[tuple[ast.AST, ast.AST]] = [(node, around)]
     while pending:
         node, around = pending.pop()
@@ -134,15 +137,23 @@ def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[_Place, _Sides]]
         pending += [(child, inner) for child in ast.iter_child_nodes(node)]
         match node:
             case ast.If():
-                yield _place(node.test), _Sides(tuple(node.body), tuple(node.orelse), inner)
+                yield from _tested(node.test, _Sides(tuple(node.body), tuple(node.orelse), inner))
             case ast.IfExp():
-                yield _place(node.test), _Sides((node.body,), (node.orelse,), inner)
+                yield from _tested(node.test, _Sides((node.body,), (node.orelse,), inner))
             case ast.comprehension():
                 for test in node.ifs:
                     yield _place(test), _Sides((inner,), (), inner)
             case ast.BoolOp():
                 for left, right in zip(node.values, node.values[1:], strict=False):
                     yield _place(left), _Sides((right,), (right,), inner)
+
+
+def _tested(test: ast.expr, sides: _Sides) -> Iterator[tuple[_Place, _Sides]]:
+    """A test and its sides; a part of it (`a` of `a and not b`) can lead to either."""
+    yield _place(test), sides
+    either = (test, *sides.then, *sides.otherwise)
+    parts = (part for part in ast.walk(test) if isinstance(part, ast.expr) and part is not test)
+    yield from ((_place(part), _Sides(either, either, sides.around)) for part in parts)
 
 
 def _place(node: ast.expr) -> _Place:
