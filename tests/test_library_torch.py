@@ -380,7 +380,7 @@ def train(model, x, device):
 """,
     )
     assert [fact.detail for fact in facts(one, "amp")] == [
-        "torch.autocast device=unknown enabled=unknown by=device.type"
+        "torch.autocast device=unknown enabled=unknown by=device.type setting=given"
     ]
 
 
