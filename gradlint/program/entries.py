@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -60,11 +59,14 @@ class _Definition:
     node: ast.FunctionDef | ast.AsyncFunctionDef
     text: str
     stands_alone: bool = False  # worth entering, but no reason to enter its callers
+    _called: frozenset[str] | None = None  # once it was asked for
 
-    @functools.cached_property
+    @property
     def called(self) -> frozenset[str]:
         """The names that stand in the function, as `autograd.grad` after its module."""
-        return frozenset(_names(self.node))
+        if self._called is None:
+            self._called = frozenset(_names(self.node))
+        return self._called
 
     def says(self, names: frozenset[str]) -> bool:
         return _holds(self.text, names) and not self.called.isdisjoint(names)
