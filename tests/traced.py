@@ -137,7 +137,8 @@ class Digest:
 
     def _see(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self.steps += 1
-        for parameter in (each for group in optimizer.param_groups for each in group["params"]):
+        for held in (each for group in optimizer.param_groups for each in group["params"]):
+            parameter = getattr(held, "_local_tensor", held)  # a DTensor's own memory is not its value
             if parameter.is_cuda:
                 self._see_on_device(parameter)
                 continue
