@@ -45,10 +45,12 @@ def analyze(
     entered: Collection[Path] | None = None,
     kept: Cache | None = None,
     keeps: bool = True,
+    without_parts: Collection[Path] = (),
 ) -> Analysis:
     """What the selected rules say of `files`; `sources` holds texts that differ from what is on disk.
 
     Of files that are not to be `entered` it is only said whether they parse; all are entered where that is not given.
+    Of those `without_parts` only what trains is entered.
     `kept` is what earlier analyses by the same rules have found, and takes what this one finds, where it `keeps` that.
     `progress` is told how many files are done.
     """
@@ -58,13 +60,14 @@ def analyze(
     chosen = tuple(rule.code for rule in rules().values() if select(rule.code))
     parts = parallel.batches({path: _size(path, texts) for path in names})
     inside = frozenset(names if entered is None else (real[path] for path in entered))
+    apart = frozenset(real[path] for path in without_parts)
     kept = Cache() if kept is None else kept
     kept.forget([path for path in names if path in kept.records and kept.records[path].entered != (path in inside)])
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done = 0
     before = gc.get_threshold()
     try:
-        for part, records in _results(parts, (texts, chosen, inside), kept, keeps, jobs):
+        for part, records in _results(parts, (texts, chosen, inside, apart), kept, keeps, jobs):
             results[part] = records
             done += len(part)
             if progress is not None:
@@ -91,7 +94,7 @@ def _size(path: Path, texts: Mapping[Path, str]) -> int:
 
 def _results(
     parts: Sequence[parallel.Batch],
-    asked: tuple[dict[Path, str], Sequence[str], Collection[Path]],
+    asked: tuple[dict[Path, str], Sequence[str], Collection[Path], Collection[Path]],
     kept: Cache,
     keeps: bool,
     jobs: int,

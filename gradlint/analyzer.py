@@ -36,6 +36,7 @@ class Given:
     texts: dict[Path, str]
     chosen: Sequence[str]
     entered: Collection[Path]
+    without_parts: Collection[Path] = ()
     records: Mapping[Path, Record] = field(default_factory=dict)
     keeps: bool = True  # what is found, for another run: then it is said, too, what that rests on
 
@@ -149,7 +150,9 @@ class _Analyzer:
             return Record((), {}, fault=parsed, entered=entered)
         if not entered:
             return Record((), {}, entered=False)
-        return Record(tuple(entries(parsed)), {}, backwards=backwards(parsed))
+        has_parts = path not in self.given.without_parts
+        found = tuple(entry for entry in entries(parsed) if has_parts or not entry.contract)
+        return Record(found, {}, backwards=backwards(parsed))
 
     def _looked_at(self, path: Path) -> parse.Source | SyntaxFault | None:
         """A file that is of no use but for whether it parses."""

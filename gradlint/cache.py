@@ -98,7 +98,10 @@ class Cache:
         return cls(None, dict(_holding(_Kept(before.records), contents, texts)), dict(before.gists))
 
     @classmethod
-    def read(cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str]) -> Cache:
+    def read(
+        cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str],
+        without_parts: Iterable[Path] = (),
+    ) -> Cache:  # fmt: skip
         """What is kept in `folder` of these rules on these files, less what has changed.
 
         `contents` holds what stands for the content of files, as far as it is known already.
@@ -106,7 +109,8 @@ class Cache:
         if folder.is_symlink() or not _can_be_ours(folder):
             _warn("gradlint: %s was not made by gradlint: nothing is kept", folder)
             return cls()
-        key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files))]
+        apart = sorted(map(str, without_parts))
+        key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files)), str(len(apart)), *apart]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
         kept = _load(file)
         return cls(file, _holding(kept, contents), kept.gists, kept)

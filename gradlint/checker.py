@@ -229,9 +229,11 @@ def check(
     contents = {real[path]: content for path, content in digests.items() if content}
     texts_given = {path.resolve(): text for path, text in sources.items()}
     contents |= {path: digest_of_text(text) for path, text in texts_given.items()}
+    apart = [path for path in programs if not settings.enters_parts(path)]
     kept = Cache()
     if cache is not None:
-        kept = Cache.read(cache, [code for code in rules() if code in asked], real.values(), contents)
+        chosen = [code for code in rules() if code in asked]
+        kept = Cache.read(cache, chosen, real.values(), contents, [real[path] for path in apart])
     elif before is not None and before.codes == asked and frozenset(before.files).issuperset(files):
         kept = Cache.of(before.kept, contents, texts_given)
     gists, unread = _gists(real, texts, kept, contents)
@@ -244,6 +246,7 @@ def check(
         entered=[pathlib.Path(path) for path in screen(gists)],
         kept=kept,
         keeps=keeps,
+        without_parts=[pathlib.Path(path) for path in apart if path in gists],
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     heard = [path for path in programs if path not in gists or gists[path].speaks]
@@ -294,6 +297,10 @@ class _Settings:
         in_force = {id(each): each for each in (self.by_folder(folder) for folder in folders)}.values()
         selected = frozenset(code for code in rules() if any(each.selects(code) for each in in_force))
         return selected.union(*(rules()[code].spoilt_by for code in selected)) if judging else selected
+
+    def enters_parts(self, path: str) -> bool:
+        file = pathlib.Path(document.file_of(path)).absolute()
+        return self.by_folder(file.parent).enters_parts(file)
 
     def reports(self, code: str, path: str) -> bool:
         file = pathlib.Path(document.file_of(path)).absolute()

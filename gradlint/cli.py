@@ -123,6 +123,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out files and folders, as in a .gitignore.")
 @click.option("--extend-include", multiple=True, metavar="PATTERN", help="Check these files, too: '*.md'.")
 @click.option("--force-exclude", is_flag=True, default=None, help="Exclude files that are named as PATH, too.")
+@click.option("--no-parts", "parts", flag_value=False, default=None, help="Leave out what has no trainer in view.")
 @click.option("--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS)
 @click.option("--output-file", type=_FILE, help="Write the report to this file.")
 @click.option(
@@ -353,7 +354,7 @@ def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
     include = options["extend_include"]
     if options["statistics"]:
         options = {**options, "output_format": "statistics"}
-    keys = ("baseline", "force_exclude", "output_format", "min_severity", "fail_on")
+    keys = ("baseline", "force_exclude", "parts", "output_format", "min_severity", "fail_on")
     values = {key: options[key] for key in keys if options[key] is not None}
     if options["write_baseline"]:
         values["baseline"] = None

@@ -66,6 +66,8 @@ class Settings:
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     respect_gitignore: bool = True
     force_exclude: bool = False
+    parts: bool = True
+    exclude_parts: tuple[str, ...] = ()
     output_format: str = "text"
     min_severity: Severity = Severity.NOTE
     fail_on: Threshold = Severity.WARNING
@@ -74,6 +76,14 @@ class Settings:
     @functools.cached_property
     def exclusion(self) -> Patterns:
         return _patterns((*self.exclude, *self.extend_exclude))
+
+    def enters_parts(self, path: pathlib.Path) -> bool:
+        """Whether what has no trainer in view is judged in the file at the absolute `path`."""
+        return self.parts and not (bool(self.exclude_parts) and self._without_parts.leaves_out(self._relative(path)))
+
+    @functools.cached_property
+    def _without_parts(self) -> Patterns:
+        return _patterns(self.exclude_parts)
 
     def includes(self, folder: pathlib.Path, name: str) -> bool:
         """Whether the file of this name in the absolute `folder` is one to check where a folder is."""
@@ -255,6 +265,8 @@ _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "per-file-ignores": _codes_by_pattern,
     "respect-gitignore": _boolean,
     "force-exclude": _boolean,
+    "parts": _boolean,
+    "exclude-parts": _globs,
     "output-format": parse_format,
     "min-severity": parse_severity,
     "fail-on": parse_threshold,

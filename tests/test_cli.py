@@ -214,6 +214,32 @@ def test_options_that_would_do_nothing_beside_others_are_refused(
     assert not (folder / "b.json").exists()
 
 
+PART = "from torch import nn\nclass Block(nn.Module):\n    def forward(self, x):\n        y = x.exp()\n        "
+
+
+def test_parts_are_left_out_by_an_option_or_by_settings(folder: pathlib.Path, run: Run) -> None:
+    (folder / "a.py").write_text(f"{PART}y += 1\n        return y\n")
+    (folder / "b.py").write_text(f"{PART}y += 1\n        return y\n")
+
+    def found(*options: str) -> list[str]:
+        said = run("check", "--output-format", "concise", *options).out.splitlines()
+        return [line.partition(":")[0] for line in said if "GL201" in line]
+
+    assert found() == ["a.py", "b.py"]
+    assert found("--no-parts") == []
+    assert found() == ["a.py", "b.py"]
+    (folder / "pyproject.toml").write_text("[tool.gradlint]\nexclude-parts = ['a.py']\n")
+    assert found() == ["b.py"]
+    (folder / "pyproject.toml").write_text("[tool.gradlint]\nparts = false\n")
+    assert found() == []
+
+
+def test_a_part_that_was_given_up_is_a_gap(folder: pathlib.Path, run: Run) -> None:
+    (folder / "a.py").write_text(f"{PART}y += 1\n        raise TypeError\n")
+    assert "a.py:3:1: gap[part] Block.forward: every path raises\n" in run("check", "--gaps").err
+    assert "0 gaps in all" in run("check", "--gaps", "--no-parts").err
+
+
 def test_gaps_are_counted_on_standard_error(folder: pathlib.Path, run: Run) -> None:
     (folder / "a.py").write_text("x = 1\n")
     assert run("check", "--gaps").err.endswith("0 gaps in all\n")

@@ -70,10 +70,11 @@ def test_every_setting_is_read(tmp_path: pathlib.Path) -> None:
     found = settings(
         tmp_path,
         "exclude = ['a']\nextend-exclude = ['b']\nrespect-gitignore = false\nforce-exclude = true\n"
-        "output-format = 'json'\nmin-severity = 'warning'\nfail-on = 'never'\n",
+        "parts = false\nexclude-parts = ['c/']\noutput-format = 'json'\nmin-severity = 'warning'\nfail-on = 'never'\n",
     )
     assert (found.exclude, found.extend_exclude) == (("a",), ("b",))
     assert (found.respect_gitignore, found.force_exclude, found.output_format) == (False, True, "json")
+    assert (found.parts, found.exclude_parts) == (False, ("c/",))
     assert (found.min_severity, found.fail_on) == (Severity.WARNING, "never")
 
 

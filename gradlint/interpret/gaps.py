@@ -30,6 +30,7 @@ KINDS = {
     "dynamic": "code that is made or looked up at run time",
     "syntax": "syntax of a Python that is newer than this gradlint",
     "unreached": "a call of `backward` to which no path that was run has come",
+    "part": "a part (a model, a loss) that no path has run to its end: nothing is said of it",
     "internal": "a mistake of gradlint itself; this entry was not analysed",
 }
 

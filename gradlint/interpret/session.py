@@ -375,10 +375,19 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             continue
         if session.restarts > RESTARTS:
             session.gaps.add(Gap("restarts", _head(program, path, entry), entry.name))
+        if entry.contract and not any(map(_is_judged, tapes)):
+            reason = "every path raises" if all(made.complete for made in tapes) else "its paths are too long"
+            session.gaps.add(Gap("part", _head(program, path, entry), f"{entry.name}: {reason}"))
         unrun = functools.cache(functools.partial(_may_unrun, program, tuple(session.visited.values())))
         for made in tapes:
             made.unrun = unrun
         return tapes
+
+
+def _is_judged(made: tape.Tape) -> bool:
+    """Whether the driver of a part came to its backward, or to the end: of what measures or makes something."""
+    ended = any(isinstance(event, tape.End) and event.raised != "exception" for event in made.events)
+    return made.complete and (ended or any(event.assumed for event in made.events if isinstance(event, tape.Backward)))
 
 
 def _name_of_part(entry: Entry) -> str:
