@@ -6,8 +6,9 @@ although the value is not.
 ## What it does
 Reports `torch.where(cond, f(x), …)`, `f(x).masked_fill(mask, …)` and `y = f(x); y[mask] = …` where the condition keeps
 out the very place at which `f` has no finite derivative: `log` and division at zero, `sqrt` and roots at zero and
-below, other fractional powers below zero, `acos` and `asin` at one and beyond. Reports, too, what is filled with
-infinity and then multiplied or divided by something learned: the gradient of the scale is `0 * inf`.
+below, other fractional powers below zero, `acos` and `asin` at one and beyond. The condition can be a question after
+NaN or infinity (`isnan(f(x))`), and `nan_to_num(f(x))` asks it by itself. Reports, too, what is filled with infinity
+and then multiplied or divided by something learned: the gradient of the scale is `0 * inf`.
 
 ## Why it matters
 The backward runs through both sides. The side that was not chosen gets a gradient of zero, which is then multiplied by
@@ -69,7 +70,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Tape, Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
@@ -86,18 +87,22 @@ _HELP = (
     "Choose before the function as well (`safe = torch.where(ok, x, 1.0)`), or bound its argument: `x.clamp(min=eps)`."
 )
 _WHERE = {"div": "at zero", "divide": "at zero", "true_divide": "at zero", "acos": "at one and beyond"}
+_ROOTS = ("sqrt", "rsqrt")
+_CHOOSES_ZERO = {"zero": "chosen"}  # the root of zero is taken, whose derivative is infinite, too
 
 
 def check(paths: Sequence[Tape]) -> Iterator[Report]:
     """The choices around what is undefined where it is not chosen; and what a run saw to make a gradient infinite."""
     told: set[Span] = set()
     for found in met(paths, _choices):
-        operation = next(guarded(found.value)).operation
+        vain = list(guarded(found.value))
+        operation = vain[0].operation
         told |= {found.at, operation.at}
         place = _WHERE.get(bare(operation.op), "where this does not choose it")
         cause = f"{maker(operation)} has no finite derivative {place}, and only its value is discarded{found.condition}"
         related = found.related(Related(operation.at, f"{maker(operation)} is computed for all elements"))
-        yield Report(found.at, f"{cause}: the gradient of what is not chosen is NaN", _HELP, related)
+        hints = _CHOOSES_ZERO if bare(operation.op) in _ROOTS and all(each.point < 0 for each in vain) else {}
+        yield Report(found.at, f"{cause}: the gradient of what is not chosen is NaN", _HELP, related, hints=hints)
     for found in met(paths, _scaled):
         if found.at not in told:
             told.add(found.at)
@@ -149,4 +154,6 @@ def _choices(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Computes it of harmless values where it is not chosen."""
+    if "zero" in finding.hints:
+        raise NoFixError("the root of zero is chosen, whose derivative is infinite, too")
     return unsafe("Compute it of harmless values where it is not chosen", harmless_elsewhere(finding, source))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.tape import Value
@@ -52,11 +52,12 @@ _ELEMENTWISE = {
 _ELEMENTWISE |= {"log10", "log1p", "reciprocal", "cos", "sin", "tanh", "sigmoid", "acos", "asin", "arccos", "arcsin"}
 _ELEMENTWISE |= {"clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "true_divide", "divide", "multiply"}
 _ELEMENTWISE |= {"subtract"}
-CHOICES = {"where", "masked_fill", "setitem"}
+CHOICES = {"where", "masked_fill", "setitem", "nan_to_num"}
 _PRODUCTS = {"mul", "multiply"}
 _DIVISIONS = {"div", "divide", "true_divide"}
 _TO_INFINITY = {"pow", "rsqrt", "reciprocal", *_DIVISIONS}
-_NOT_A_NUMBER = {"isnan": _DIVISIONS, "isinf": {"log", "log2", "log10", *_TO_INFINITY}}
+_INVERSES = {"acos", "arccos", "asin", "arcsin"}
+_SPREADS_INFINITY = {"add", "sub", "subtract", "neg", *_PRODUCTS}  # to infinity or NaN
 _EXTREMES = {"max", "min", "amax", "amin", "topk", "sort", "output"}  # which leave infinity out
 _LEAVES_INFINITY = {*_PRODUCTS, *_DIVISIONS, "add", "sub", "neg", "cat", "stack", "concat"}
 _MOST = 40  # values of one side that are looked at
@@ -127,6 +128,8 @@ def _parts(choice: Value) -> tuple[object, object, object]:
     name = bare(choice.op)
     if name not in CHOICES:
         return None, None, None
+    if name == "nan_to_num":  # what is not finite is not taken: the choice is its own condition
+        return choice, choice.inputs[0] if choice.inputs else None, None
     first, second = choice.argument(0), choice.argument(1)
     if name == "where" and choice.op.startswith("torch.Tensor."):
         return second or choice.argument("condition"), first, choice.argument(2, "other")
@@ -207,10 +210,10 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
             return False if False in parts else None if None in parts else True
         case "bitwise_or" | "logical_or" | "or":
             return True if True in parts else None if None in parts else False
-        case "isnan" | "isinf" | "isfinite":
-            return _is_result(condition, operation, name)
+        case "isnan" | "isinf" | "isfinite" | "nan_to_num":
+            return _asked_of_result(condition, operation, point)
         case "ne" | "eq" if condition.argument(0) is condition.argument(1, "other"):  # `y != y`: where it is NaN
-            is_nan = _is_result(condition, operation, "isnan")
+            is_nan = _asked_of_result(condition, operation, point)
             return is_nan if name == "ne" or is_nan is None else not is_nan
         case "eye" if point == 0:
             return True if any(map(_is_with_itself, zero_with(argument))) else None
@@ -253,13 +256,43 @@ def _is_of(value: Value, operation: Value) -> bool:
     return key(value) == key(operation)
 
 
-def _is_result(condition: Value, operation: Value, name: str) -> bool | None:
-    """What `isnan(y)` says of the operation's own result where it is undefined."""
-    if not condition.inputs or not _is_of(condition.inputs[0], operation):
-        return None
-    if name == "isfinite":
-        return False
-    return True if bare(operation.op) in _NOT_A_NUMBER[name] else None
+def _asked_of_result(condition: Value, operation: Value, point: float) -> bool | None:
+    """What a question after NaN or infinity says of what is computed from the operation's result at a point."""
+    asked = condition.inputs[0] if condition.inputs else condition
+    found = _result(operation, point)
+    name = bare(condition.op)
+    if name in ("isfinite", "nan_to_num"):
+        spreads = _SPREADS_INFINITY if "inf" in found else _ELEMENTWISE
+        return False if found and _is_from(asked, operation, spreads) else None
+    if name == "isinf":
+        return True if "inf" in found and _is_of(asked, operation) else None
+    spreads = frozenset() if "inf" in found else _ELEMENTWISE
+    return True if "nan" in found and _is_from(asked, operation, spreads) else None
+
+
+def _result(operation: Value, point: float) -> set[str]:
+    """What an operation can give at a point where its derivative is not finite: NaN, infinity, or a number."""
+    name = bare(operation.op)
+    if name in _DIVISIONS:
+        return {"inf"} if isinstance(operation.argument(0), int | float) else {"nan", "inf"}
+    if point == 0:
+        exponent = operation.argument(1, "exponent") if name == "pow" else -1
+        return {"inf"} if name != "sqrt" and isinstance(exponent, int | float) and exponent < 0 else set()
+    return set() if name in _INVERSES and abs(point) == 1 else {"nan"}
+
+
+def _is_from(value: Value, operation: Value, spreads: Collection[str]) -> bool:
+    """Whether a value is the operation's result, or computed from it by such elementwise operations alone."""
+    seen, pending = {id(value)}, [value]
+    for current in pending:
+        if _is_of(current, operation):
+            return True
+        found = origin(current, selected=False)
+        for source in found.inputs if bare(found.op) in spreads and len(seen) < _MOST else ():
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return False
 
 
 def _compared(condition: Value, name: str, operation: Value, argument: Value, point: float) -> bool | None:
