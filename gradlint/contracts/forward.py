@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 
-def drive(part: Callable[..., Any], minimised: Callable[[Any], Any], module: Any, **given: Any) -> None:
-    """Calls a module with what is given it, and back-propagates that of its results which a loss is made of."""
+def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], module: Any, **given: Any) -> None:
+    """Calls a module with what is given it, and back-propagates those of its results that a loss can be made of."""
     import torch
 
     module.train()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     for _ in range(2):
-        loss = minimised(part(**given)).sum()
+        loss = sum(result.sum() for result in minimised(part(**given)))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

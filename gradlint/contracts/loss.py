@@ -4,6 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 
-def drive(part: Callable[..., Any], minimised: Callable[[Any], Any], **given: Any) -> None:
+def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **given: Any) -> None:
     """Calls a loss with what is given it, and back-propagates that of its results which is minimised."""
-    minimised(part(**given)).backward()
+    minimised(part(**given))[0].backward()

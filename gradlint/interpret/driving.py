@@ -122,22 +122,22 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
 
 
 def _minimised(m: Machine, call: Call) -> Abstract:
-    """Of what a loss gives, that which is minimised: what carries a gradient, the `loss`, or else the first tensor.
+    """Of what a part gives, the tensors that are minimised: the `loss`, or else what carries a gradient, or any.
 
     What gives no tensor measures or makes something.
     """
     results = _results(m, call.args[0], call)
-    live = [each for each, node in results if node.requires_grad]
     if not results:
         raise Stop
-    return (live or [each for each, _ in results])[0]
+    live = [each for each, node in results if node.requires_grad]
+    return Sequence("list", live or [each for each, _ in results[:1]])
 
 
 def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Value]]:
+    """The tensors of a result: of a record that has a `loss`, that alone."""
     match value:
         case Mapping():
-            first = [value.items["loss"]] if "loss" in value.items else []
-            parts = [*first, *value.items.values()]
+            parts = [value.items["loss"]] if "loss" in value.items else list(value.items.values())
         case Sequence():
             parts = value.items
         case Instance():  # a record of results

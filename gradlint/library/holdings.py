@@ -33,7 +33,7 @@ from gradlint.library import roles
 from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
 from gradlint.library.ops import WRITTEN_OUT
 from gradlint.library.python import records
-from gradlint.tape import Cut, Kind, Value
+from gradlint.tape import Cut, Kind, Value, leaves
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
@@ -101,14 +101,15 @@ def _is_made_to_be_trained(node: Value) -> bool:
 
 def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:
     """Whether a cast of a parameter takes the name of a registered one (torch raises), or what was computed from one
-    that is made on the spot stands for it: no module ever holds that."""
+    that is made on the spot stands for it: no module ever holds that. What else it is computed from can be numbers."""
     if node.kind is not Kind.OPERATION or not node.requires_grad:
         return False
-    sources = [source for source in node.inputs if source.requires_grad]
-    if sources and all(is_nowhere(source) for source in sources):
+    known = [leaf for leaf in leaves(node) if not (leaf.kind is Kind.UNKNOWN and leaf.assumed)]
+    if known and all(map(is_nowhere, known)):
         return True
+    sources = [source for source in node.inputs if source.requires_grad]
     before = owner.attrs.get(name)
-    return "cast" in node.flags and sources[0] is node.inputs[0] and isinstance(before, Tensor) and is_parameter(before)
+    return "cast" in node.flags and bool(sources) and sources[0] is node.inputs[0] and isinstance(before, Tensor) and is_parameter(before)
 
 
 def is_nowhere(value: Value) -> bool:

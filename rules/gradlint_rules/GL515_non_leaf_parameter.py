@@ -55,8 +55,8 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, Value
-from gradlint_rules.held import is_meant_as_leaf
+from gradlint.tape import Fact, Kind, Tape, Value
+from gradlint_rules.held import STAYS, is_meant_as_leaf
 from gradlint_rules.structure import made_leaf
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import maker, places, quoted
@@ -77,9 +77,16 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
     for tape in paths:
         for fact in tape.facts(*_WHAT):
             value = fact.value
-            if value is not None and is_meant_as_leaf(value) and value.at not in told:
+            if value is not None and _is_meant_as_leaf(fact, value) and value.at not in told:
                 told.add(value.at)
                 yield _report(fact, value)
+
+
+def _is_meant_as_leaf(fact: Fact, value: Value) -> bool:
+    """Whether a leaf should stand in its place; of an attribute the fact says so."""
+    if fact.what != "non-leaf-attribute":
+        return is_meant_as_leaf(value)
+    return value.kind is Kind.OPERATION and STAYS not in value.flags
 
 
 def _report(fact: Fact, value: Value) -> Report:
