@@ -965,17 +965,26 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
     unknown_key = key if key is not None else m.symbol(index)
     held = target.items.get(("unknown", m.symbol(index)))
     if held is None and target.symbol is None:
-        held = _any_filled_in(target)
+        held = _any_filled_in(m, target, unknown_key)
     if held is not None:
         return held
     return Unknown(symbol.derive(("item", unknown_key), frame.text(node)), data=target.symbol is not None)
 
 
-def _any_filled_in(target: Mapping) -> Abstract | None:
-    """What a dict that is filled under unknown keys has under another key: `features[name] = …`, data and no graph."""
-    is_filled = all(isinstance(key, tuple) and key[:1] == ("unknown",) for key in target.items)
-    is_data = all(isinstance(value, Tensor) and not value.node.requires_grad for value in target.items.values())
-    return next(iter(target.items.values()), None) if is_filled and is_data else None
+def _any_filled_in(m: Machine, target: Mapping, key: object) -> Abstract | None:
+    """What a dict that is filled under unknown keys has under another key: data and no graph, or a module.
+
+    One key after the other finds one module after the other.
+    """
+    values = list(target.items.values())
+    if not all(isinstance(known, tuple) and known[:1] == ("unknown",) for known in target.items):
+        return None
+    if all(isinstance(value, Tensor) and not value.node.requires_grad for value in values):
+        return next(iter(values), None)
+    if not all(isinstance(value, Instance | Object) and value.module is not None for value in values):
+        return None
+    found: dict[object, Abstract] = m.state.setdefault("found under", {}).setdefault(m.symbol(target), {})
+    return found.setdefault(key, values[len(found) % len(values)])
 
 
 def _chosen(m: Machine, target: Mapping, index: Abstract) -> Abstract:
