@@ -109,7 +109,13 @@ def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> boo
         return True
     sources = [source for source in node.inputs if source.requires_grad]
     before = owner.attrs.get(name)
-    return "cast" in node.flags and bool(sources) and sources[0] is node.inputs[0] and isinstance(before, Tensor) and is_parameter(before)
+    return (
+        "cast" in node.flags
+        and bool(sources)
+        and sources[0] is node.inputs[0]
+        and isinstance(before, Tensor)
+        and is_parameter(before)
+    )
 
 
 def is_nowhere(value: Value) -> bool:

@@ -266,7 +266,7 @@ def _asked_of_result(condition: Value, operation: Value, point: float) -> bool |
         return False if found and _is_from(asked, operation, spreads) else None
     if name == "isinf":
         return True if "inf" in found and _is_of(asked, operation) else None
-    spreads = frozenset() if "inf" in found else _ELEMENTWISE
+    spreads = set() if "inf" in found else _ELEMENTWISE
     return True if "nan" in found and _is_from(asked, operation, spreads) else None
 
 
