@@ -498,9 +498,10 @@ class May(enum.Flag):
     STEP = enum.auto()  # an optimizer steps
     CLEAR = enum.auto()  # gradients are cleared, or set
     BACKWARD = enum.auto()
+    CLIP = enum.auto()  # gradients are clipped, or unscaled
     HOLD = enum.auto()  # an optimizer is given parameters
     BIND = enum.auto()  # a name, an attribute or an item gets another value: a loss one more term
-    ANYTHING = STEP | CLEAR | BACKWARD | HOLD | BIND
+    ANYTHING = STEP | CLEAR | BACKWARD | CLIP | HOLD | BIND
 
 
 def _nothing(_: May) -> bool:

@@ -80,6 +80,23 @@ PROGRAMS = {
     + "    if args.quiet:\n        continue\n" + STEP,
     "GL511-in-a-function": START + BOTH + "def advance(optimizer):\n    optimizer.step()\n"
     + LOOP + LOSS + CLEAR + BACK + _otherwise("advance(optimizer)"),
+    "GL511-given-to-a-function": START + BOTH
+    + "def advance():\n    optimizer.step()\ndef run(action):\n    action()\n"
+    + LOOP + LOSS + CLEAR + BACK + _otherwise("run(advance)"),
+    "GL511-a-method-given": START + BOTH + "def run(action):\n    action()\n"
+    + LOOP + LOSS + CLEAR + BACK + _otherwise("run(optimizer.step)"),
+    "GL511-a-backward-given": START + BOTH + "def run(action):\n    action()\n"
+    + LOOP + LOSS + CLEAR + _otherwise("run(loss.backward)") + STEP,
+    "GL511-under-another-name": START + BOTH + "advance = optimizer.step\n"
+    + LOOP + LOSS + CLEAR + BACK + _otherwise("advance()"),
+    "GL511-a-lambda": START + BOTH + "advance = lambda: optimizer.step()\n"
+    + LOOP + LOSS + CLEAR + BACK + _otherwise("advance()"),
+    "GL511-a-property": START + BOTH
+    + "class Trainer:\n    @property\n    def advanced(self):\n        optimizer.step()\n        return True\n"
+    + "trainer = Trainer()\n" + LOOP + LOSS + CLEAR + BACK + _otherwise("print(trainer.advanced)"),
+    "GL511-a-step-that-goes-back": START + BOTH
+    + "class Trainer:\n    def step(self, loss):\n        loss.backward()\ntrainer = Trainer()\n"
+    + LOOP + LOSS + CLEAR + _otherwise("trainer.step(loss)") + STEP,
     "GL513-added-later": START + "model.extra = None\n" + ONE + "model.extra = nn.Linear(6, 1)\n" + ONCE
     + _otherwise("optimizer.add_param_group({'params': model.extra.parameters()})", "") + LOOP
     + "    loss = (model.extra(x) + model[1](model[0](x))).mean()\n" + END,

@@ -1,19 +1,22 @@
-"""May-effect summaries: what code can do to gradients, optimizers and losses, read from its syntax tree.
+"""May-effects of code, closed over what it calls: what it can do to gradients, optimizers and losses.
 
     else:
         advance(optimizer)      # advance() calls optimizer.step(): May.STEP
+        run(advance)            # so does what is given this function
+        go()                    # and what is bound to it: go = functools.partial(advance, optimizer)
 
-A summary over-approximates. A call can mean every function of its name in the files that the
-program has read; what is out of view can do anything to what it is given. So a summary can
-silence a claim that something happens on no path, and never supports a finding.
+What a block does by itself is read by `source/effects.py`. A summary over-approximates. A call can mean every
+function of its name in the files that the program has read; what is out of view can do anything to what it is
+given. So a summary can silence a claim that something happens on no path, and never supports a finding.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,39 +25,19 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.registry import FUNCTIONS, METHODS
 from gradlint.library.effects import lookup
 from gradlint.program import parts
-from gradlint.source.blocks import walk
+from gradlint.source import effects
+from gradlint.source.blocks import statements
+from gradlint.source.effects import Call, Summary
 from gradlint.tape import May
 
 if TYPE_CHECKING:
     from gradlint.program.modules import Program
 
-# The methods of PyTorch, and of what wraps it, that are the events of a training step.
-_METHODS = {
-    "step": May.STEP,
-    "zero_grad": May.CLEAR,
-    "backward": May.BACKWARD,
-    "manual_backward": May.BACKWARD,
-    "scale_loss": May.BACKWARD,
-    "grad": May.BACKWARD,
-    "add_param_group": May.HOLD,
-    "fit": May.ANYTHING,
-    "learn": May.ANYTHING,
-}
-_SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)
-_BUILTINS = {"exec": May.ANYTHING, "eval": May.ANYTHING, "setattr": _SETS, "delattr": _SETS}
 _CALLED_WITH_CLASS = frozenset(["__init__", "__call__", "__enter__", "__exit__"])
 _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 _EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 _Place = tuple[int, int, int, int]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """The effects of some code by itself, and the names of what it calls, each with what that may do out of view."""
-
-    effects: May
-    calls: frozenset[tuple[str, May]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +55,139 @@ class _Sides:
         return (*own, self.around) if leaves else own
 
 
-def may(program: Program, block: Iterable[ast.AST], effects: May) -> bool:
-    """Whether running the block, and what it calls, can have one of these effects."""
-    seen: set[str] = set()
-    pending = [_summary(node) for node in block]
-    while pending:
-        found = pending.pop()
-        if found.effects & effects:
+class _By(Enum):
+    """How code leads to what a name means."""
+
+    CALL = auto()  # advance(), trainer.advance()
+    GIVEN = auto()  # run(advance), steps = [advance]
+    READ = auto()  # trainer.advanced, where that is a property
+
+
+def may(program: Program, block: Iterable[ast.AST], wanted: May) -> bool:
+    """Whether running the block, and what it leads to, can have one of these effects."""
+    seen: set[tuple[str, _By]] = set()
+    pending = list(effects.of(block))
+    for found in pending:
+        if found.effects & wanted or any(_of_call(program, call) & wanted for call in found.calls):
             return True
-        for name, unseen in found.calls:
-            functions = list(_functions(program, name))
-            if not functions and unseen & effects:
-                return True
-            if name not in seen:
-                seen.add(name)
-                pending += map(_summary, functions)
+        for name, by in _leads_to(found) - seen:
+            seen.add((name, by))
+            if by is _By.GIVEN and effects.EVENTS.get(name, May(0)) & wanted and not _is_field(program, name):
+                return True  # run(optimizer.step)
+            pending += _meant(program, name, by)
     return False
 
 
-def may_of_side(program: Program, file: str, test: _Place, holds: bool, effects: May) -> bool:
+def _leads_to(found: Summary) -> set[tuple[str, _By]]:
+    called = {(call.name, _By.CALL) for call in found.calls}
+    return called | {(name, _By.GIVEN) for name in found.given} | {(name, _By.READ) for name in found.attributes}
+
+
+def _of_call(program: Program, call: Call) -> May:
+    """What a call does besides running the functions that its name can mean."""
+    if _is_of_library(call.name):
+        return May.BIND if call.is_method and call.is_statement else May(0)
+    is_event = call.is_method and (call.name in effects.EVENTS or call.name == "grad")
+    unknown = call.is_given and not is_event
+    return May.ANYTHING if unknown and not any(True for _ in _defining(program, call.name)) else May(0)
+
+
+def _meant(program: Program, name: str, by: _By) -> Iterator[Summary]:
+    """What can run by a name: functions, methods of a class, properties, and what is bound to it elsewhere."""
+    for index in _indices(program) if by is _By.READ else _defining(program, name):
+        if by is _By.READ:
+            yield from effects.of(index.properties.get(name, ()))
+        else:
+            yield from effects.of(index.functions.get(name, ()))
+            for value in index.bound.get(name, ()):
+                yield from _of_value(value, by)
+
+
+def _of_value(value: ast.expr, by: _By) -> Iterator[Summary]:
+    """What can run where the value of an expression is called: it is not computed again."""
+    if isinstance(value, ast.Lambda):
+        yield from effects.of([value])
+        return
+    own, *inner = effects.of([value])
+    made = [value.func] if isinstance(value, ast.Call) and by is _By.CALL else []
+    given = own.given | {name for each in (value, *made) if (name := effects.last(each))}
+    yield replace(own, effects=May(0), calls=(), attributes=frozenset(), given=given)
+    yield from inner
+
+
+def may_of_side(program: Program, file: str, test: _Place, holds: bool, wanted: May) -> bool:
     """Whether what an answer of the test at a place leads to can have one of these effects.
 
     A test that no branch of the syntax asks (`model.train(flag)`) decides on a value.
     """
     source = program.source(Path(file))
     found = _sides(source.tree).get(test) if source is not None else None
-    return bool(effects & May.BIND) if found is None else may(program, found.of(holds), effects)
+    return bool(wanted & May.BIND) if found is None else may(program, found.of(holds), wanted)
 
 
-def _functions(program: Program, name: str) -> Iterator[_Function]:
-    """The functions of this name in the files that the program has read; those of a class by its name."""
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What the names of a file can mean where they are called: by name, the last one of an attribute."""
+
+    functions: dict[str, list[ast.AST]]  # those of a class by its name
+    properties: dict[str, list[ast.AST]]  # whatever is decorated: what runs where it is read is among them
+    bound: dict[str, list[ast.expr]]
+    fields: set[str]  # attributes that are bound
+
+    def bind(self, name: str, value: ast.expr) -> None:
+        if name:
+            self.bound.setdefault(name, []).append(value)
+
+
+def _indices(program: Program) -> Iterator[_Index]:
+    return (_index(source.tree) for source in list(program.sources.values()) if source is not None)
+
+
+def _defining(program: Program, name: str) -> Iterator[_Index]:
+    """The files that have a function of this name, or bind something to it."""
     for source in list(program.sources.values()):
         if source is not None and name in source.code.text:
             program.asked.add((source.code.path, parts.WHOLE))
-            yield from _defined(source.tree).get(name, ())
+            yield _index(source.tree)
+
+
+def _is_field(program: Program, name: str) -> bool:
+    """Whether some object has a value under this name, and no method: `self.step = 0`."""
+    return any(name in index.fields for index in _defining(program, name))
 
 
 @memo.of_programs
-def _defined(tree: ast.Module) -> dict[str, list[_Function]]:
-    found: dict[str, list[_Function]] = {}
-    for node in walk(tree):
-        if isinstance(node, _Function):
-            found.setdefault(node.name, []).append(node)
-        elif isinstance(node, ast.ClassDef):
-            run = (each for each in node.body if isinstance(each, _Function) and each.name in _CALLED_WITH_CLASS)
-            found.setdefault(node.name, []).extend(run)
+def _index(tree: ast.Module) -> _Index:
+    found = _Index({}, {}, {}, set())
+    for node in statements(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                found.functions.setdefault(node.name, []).append(node)
+                if node.decorator_list:
+                    found.properties.setdefault(node.name, []).append(node)
+            case ast.ClassDef():
+                methods = (each for each in node.body if isinstance(each, _Function))
+                run = (each for each in methods if each.name in _CALLED_WITH_CLASS)
+                found.functions.setdefault(node.name, []).extend(run)
+            case ast.ImportFrom():
+                for each in node.names:
+                    found.bind(each.asname or "", ast.Name(each.name, ast.Load()))
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    _bind(found, target, value)
+            case ast.AnnAssign(target=target, value=value):
+                _bind(found, target, value)
+            case ast.AugAssign(target=target, value=value):
+                _bind(found, target, value)
     return found
+
+
+def _bind(found: _Index, target: ast.expr, value: ast.expr | None) -> None:
+    for part in ast.walk(target):
+        if isinstance(part, ast.Attribute):
+            found.fields.add(part.attr)
+        if value is not None:
+            found.bind(effects.last(part), value)
 
 
 @memo.of_programs
@@ -160,68 +230,6 @@ def _place(node: ast.expr) -> _Place:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
-
-
-@memo.of_programs
-def _summary(node: ast.AST) -> _Summary:
-    effects, calls = May(0), set[tuple[str, May]]()
-    for part in walk(node):
-        match part:
-            case ast.Attribute(attr="grad", ctx=ast.Store() | ast.Del()):
-                effects |= May.CLEAR | May.BIND
-            case ast.Name(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
-                effects |= May.BIND
-            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Yield() | ast.YieldFrom():
-                effects |= May.BIND
-            case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
-                effects |= May.BIND
-            case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if _writes_gradient(receiver, name):
-                effects |= May.CLEAR
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))) if _is_of_library(name):
-                effects |= May.BIND  # its result is thrown away: it is called for what it does
-            case ast.Call():
-                known = _of_call(part)
-                effects |= known if isinstance(known, May) else May(0)
-                if isinstance(known, tuple):
-                    calls.add(known)
-    return _Summary(effects, frozenset(calls))
-
-
-def _of_call(call: ast.Call) -> May | tuple[str, May]:
-    """What a call does, where that is known by its name; else the name, and what it may do out of view."""
-    match call.func:
-        case ast.Attribute(attr=name, value=receiver):
-            if name in _METHODS:
-                return _METHODS[name]
-            given = _is_thing(receiver)
-        case ast.Name(id=name):
-            if hasattr(builtins, name):
-                return _BUILTINS.get(name, May(0))
-            given = False
-        case _:
-            return May.ANYTHING
-    if _is_of_library(name):
-        return name, May(0)
-    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return name, May.ANYTHING if given or any(map(_is_thing, arguments)) else May(0)
-
-
-def _writes_gradient(receiver: ast.expr, method: str) -> bool:
-    """`p.grad.zero_()`, `p.grad.data.copy_(...)`"""
-    named = (part.attr for part in ast.walk(receiver) if isinstance(part, ast.Attribute))
-    return method.endswith("_") and "grad" in named
-
-
-def _is_thing(node: ast.expr) -> bool:
-    """Whether an expression can be an object that the program holds, and not a number or a text made for a call."""
-    match node:
-        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Starred() | ast.Lambda():
-            return True
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            return any(map(_is_thing, items))
-        case ast.Dict(values=items):
-            return any(map(_is_thing, items))
-    return False
 
 
 def _is_of_library(name: str) -> bool:

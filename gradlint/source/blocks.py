@@ -37,11 +37,16 @@ _BARE = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "module", "level", "
 _held = _Held()
 
 
-def walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """A tree and all nodes in it, outer ones first, as by `ast.walk`; contexts and operators are left out."""
+def walk(tree: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:
+    """A tree and all nodes in it, outer ones first, as by `ast.walk`; contexts and operators are left out.
+
+    Of nodes that are `closed` and stand in the tree, nothing but they themselves.
+    """
     pending = [tree]
     for node in pending:
         yield node
+        if type(node) in closed and node is not tree:
+            continue
         own = node.__dict__
         for name in _held[type(node)]:
             part = own.get(name)
