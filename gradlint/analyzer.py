@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from gradlint import garbage, memo
 from gradlint.cache import Record, Result, content_of, digest, digest_of_text
-from gradlint.contracts import may_speak
+from gradlint.contracts import contracts
 from gradlint.dataclass import dataclass
-from gradlint.finding import Span
+from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
 from gradlint.program.entries import Entry, backwards, entries, in_order, was_run
@@ -24,6 +24,7 @@ from gradlint.room import roomy
 from gradlint.rule import Rule, judge, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
+from gradlint.tape import Tape
 
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
@@ -171,7 +172,7 @@ class _Analyzer:
         self.program.asked = set()
         try:
             tapes = run_entry(self.program, path, entry, session)
-            found = tuple(judge([rule for rule in self.rules if may_speak(entry.contract, rule.code)], tapes))
+            found = tuple(self._judged(entry, tapes))
         except Exception as error:  # one entry's mistake must not cost the others
             import logging
 
@@ -185,6 +186,15 @@ class _Analyzer:
         gaps = tuple(sorted(session.gaps, key=lambda gap: gap.sort_key))
         reached = tuple(sorted(session.reached))
         return Result(found, gaps, _places(session), rests_on=self._rests_on(), reached=reached)
+
+    def _judged(self, entry: Entry, tapes: Sequence[Tape]) -> Iterator[Finding]:
+        """What the rules say of the tapes of an entry; of a part, those that its contract lets speak."""
+        if not entry.contract:
+            yield from judge(self.rules, tapes)
+            return
+        contract = contracts()[entry.contract]
+        for found in judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes):
+            yield replace(found, severity=min(found.severity, contract.most))
 
     def _rests_on(self) -> tuple[Part, ...]:
         """The parts of files that the entry that was just run has come to, where that is kept."""

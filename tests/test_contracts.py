@@ -159,3 +159,83 @@ def test_a_module_is_told_of_as_if_its_result_were_back_propagated(name: str, tm
 @pytest.mark.parametrize("program", SOUND_MODULES.split("\n\n"))
 def test_a_sound_module_is_left_alone(program: str, tmp_path: pathlib.Path) -> None:
     assert told(tmp_path, program) == []
+
+
+UNENTERED = {
+    "class A:\n    def f(self, x):\n        with torch.no_grad:\n            return x\n": 7,
+    "def f(x, amp):\n    with torch.no_grad() and torch.autocast('cuda', enabled=amp):\n        return x\n": 6,
+    "def f(x):\n    torch.inference_mode()\n    return x\n": 6,
+    "def f(x):\n    def inner():\n        from torch import no_grad\n        with no_grad:\n            return x\n"
+    "    return inner\n": 8,
+    "import contextlib\n@contextlib.contextmanager\ndef off(flag):\n    if flag:\n        yield torch.no_grad()\n"
+    "    else:\n        yield\n": 9,
+    "try:\n    pass\nfinally:\n    with torch.autocast:\n        pass\n": 8,
+}
+
+ENTERED = """\
+def f(x):
+    with torch.no_grad():
+        return x
+
+def f(x, no_grad):
+    with no_grad:
+        return x
+
+def f(x):
+    torch.set_grad_enabled(False)
+    return x
+
+import contextlib
+@contextlib.contextmanager
+def off():
+    yield torch.no_grad()
+def f(x):
+    with off() as context, context:
+        return x
+
+import contextlib
+@contextlib.contextmanager
+def off():
+    with torch.no_grad() as context:
+        yield context
+
+class A:
+    def inference_mode(self):
+        self.mode = 1
+    def f(self):
+        self.inference_mode()
+"""
+
+
+@pytest.mark.parametrize("program", UNENTERED)
+def test_a_context_that_nothing_enters_needs_no_caller(program: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "contexts.py"
+    path.write_text(HEAD + program, encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL303").findings
+    assert [(each.code, each.at.line) for each in found] == [("GL303", UNENTERED[program])]
+
+
+@pytest.mark.parametrize("program", ENTERED.split("\n\n"))
+def test_a_context_that_is_entered_is_left_alone(program: str, tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, program) == []
+
+
+CONSTRUCTORS = {
+    "self.w = nn.Parameter(torch.randn(width)) * std": "GL515",
+    "self.w = nn.Parameter(torch.randn(width)) * config.std": "GL515",
+    "self.body.weight[0] = 0.0": "GL202",
+    "self.body.requires_grad = trained": "",
+    "self.body.requires_grad = False": "GL516",
+    "self.w = nn.Parameter(torch.randn(width) * std)": "",
+    "self.w = nn.Parameter(torch.randn(width))\n        self.w.data.uniform_(-std, std)": "",
+    "nn.init.zeros_(self.body.bias)": "",
+    "self.body.weight.requires_grad_(False).fill_(1.0)": "",
+}
+
+
+@pytest.mark.parametrize("statement", CONSTRUCTORS)
+def test_a_constructor_is_run_with_what_nobody_knows(statement: str, tmp_path: pathlib.Path) -> None:
+    program = "import dataclasses\n@dataclasses.dataclass\nclass Config:\n    std: float = 0.02\n"
+    program += "class Table(nn.Module):\n    def __init__(self, width, config: Config, std=0.1, trained=False):\n"
+    program += f"        super().__init__()\n        self.body = nn.Linear(width, width)\n        {statement}\n"
+    assert [code for code, _, _ in told(tmp_path, program)] == CONSTRUCTORS[statement].split()

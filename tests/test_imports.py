@@ -13,11 +13,11 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder, less those of its
 # modules that are layers of their own.
 LAYERS = (
-    "dataclass", "errors", "garbage", "guess", "memo", "names", "output", "room", "finding", "tape", "paths", "rule",
-    "rules/", "contracts/", "fingerprint", "report/", "ignore", "config", "source/", "library/effects", "ir/",
-    "interpret/", "program/", "interpret/driving", "interpret/session", "library/", "cache", "parallel", "analyzer",
-    "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/", "api", "lsp/", "pytest_plugin", "cli",
-    "__main__",
+    "dataclass", "errors", "garbage", "guess", "memo", "names", "output", "room", "finding", "tape", "paths",
+    "rule", "rules/", "fingerprint", "report/", "ignore", "config", "source/", "library/effects", "ir/",
+    "interpret/", "program/", "contracts/", "program/entries", "interpret/driving", "interpret/session", "library/",
+    "cache", "parallel", "analyzer", "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/",
+    "api", "lsp/", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "tape", "paths", "finding", "rule", "rules/"},
@@ -28,7 +28,7 @@ MAY_IMPORT_TORCH = (
     "gradlint/trace/",
     "gradlint/training/",
     "gradlint/fix/verify",
-)  # drivers of contracts are read, and never imported
+)  # drivers of contracts are interpreted, and never run
 
 
 def layer(module: str) -> str | None:

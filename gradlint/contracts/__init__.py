@@ -1,18 +1,63 @@
 """Contracts of parts: what is assumed of the world around code that is judged with no trainer in view.
 
-Each is a program that drives such a part, interpreted like any other code; its events are marked as assumed.
+A contract is one file here, and being here is being registered. It holds
+
+- `SPEAKING`, the codes of the rules that may speak under it, and `MOST`, the worst that they may say, where that is
+  less than an error;
+- `RANK`: a part is driven under the first contract that takes it;
+- `parts(source, definitions)`, which yields those of a file, each with its `path` (the names that lead to it) and its
+  `line`;
+- `drive`, the program that drives a part, interpreted like any other code. Its parameters are named after what they
+  are: the `part`, the `owner` whose method it is, `minimised` (of what a part gives, what a loss is made of),
+  `saved` (makes of something what a model has computed and kept for its backward); and after `**` what the part is
+  called with: `given`, of which nothing is known but its types, or `predicted`, of which the first carries a gradient.
+
+All that a driver does is said to happen at the definition of the part; its events are `assumed`.
 """
 
 from __future__ import annotations
 
-_RAISES = frozenset(["GL110", "GL201", "GL202", "GL204", "GL303", "GL514", "GL515", "GL516"])
-_SPOILS = frozenset(["GL602", "GL701", "GL702", "GL703", "GL704", "GL801", "GL802", "GL803", "GL804"])
-_SPEAKING = {  # the rules that may speak of a part, by its contract
-    "forward": _RAISES | _SPOILS,
-    "loss": frozenset(["GL101", "GL102", "GL103", "GL104", "GL105", "GL109"]),
-}
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+from gradlint.dataclass import dataclass
+from gradlint.finding import Severity
+
+Parts = Callable[[Any, Sequence[Any]], Iterable[Any]]
 
 
-def may_speak(contract: str, code: str) -> bool:
-    """Whether a rule may speak of what is entered under a contract; of a program (no contract) every rule may."""
-    return not contract or code in _SPEAKING[contract]
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What is assumed of parts of one kind, and what may be said of them."""
+
+    name: str
+    speaking: frozenset[str]
+    most: Severity
+    rank: int
+    parts: Parts
+
+    def may_speak(self, code: str) -> bool:
+        """Whether a rule may speak of what is entered under it."""
+        return code in self.speaking
+
+
+@functools.cache
+def contracts() -> dict[str, Contract]:
+    """Every contract by its name, in the order in which they take parts."""
+    found = sorted(map(_contract, _modules()), key=lambda each: (each.rank, each.name))
+    return {each.name: each for each in found}
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.iter_modules(__path__, __name__ + "."):
+        yield importlib.import_module(found.name)
+
+
+def _contract(module: ModuleType) -> Contract:
+    name = module.__name__.rpartition(".")[2]
+    most = getattr(module, "MOST", Severity.ERROR)
+    return Contract(name, module.SPEAKING, most, module.RANK, module.parts)

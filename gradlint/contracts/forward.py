@@ -1,15 +1,29 @@
 """Contract F, of a module: a trainer calls it in train mode and trains its parameters, for two rounds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gradlint.program import forwards
+from gradlint.program.losses import Definition
+from gradlint.source.parse import Source
 
-def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], module: Any, **given: Any) -> None:
+RANK = 1
+_RAISES = frozenset(["GL110", "GL201", "GL202", "GL204", "GL303", "GL514", "GL515", "GL516"])
+_SPOILS = frozenset(["GL602", "GL701", "GL702", "GL703", "GL704", "GL801", "GL802", "GL803", "GL804"])
+SPEAKING = _RAISES | _SPOILS
+
+
+def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Definition]:
+    """The `forward` methods of a file that hold what a rule could report."""
+    return forwards.forwards(source.tree, definitions) if forwards.speaks_of_modules(source.text) else ()
+
+
+def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], owner: Any, **given: Any) -> None:
     """Calls a module with what is given it, and back-propagates those of its results that a loss can be made of."""
     import torch
 
-    module.train()
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    owner.train()
+    optimizer = torch.optim.SGD(owner.parameters(), lr=0.1)
     for _ in range(2):
         loss = sum(result.sum() for result in minimised(part(**given)))
         optimizer.zero_grad()

@@ -1,9 +1,21 @@
 """Contract L, of a loss: what it gives is back-propagated, as a trainer would do it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gradlint.program import losses
+from gradlint.program.losses import Definition
+from gradlint.source.parse import Source
 
-def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **given: Any) -> None:
+RANK = 0
+SPEAKING = frozenset(["GL101", "GL102", "GL103", "GL104", "GL105", "GL109"])
+
+
+def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Definition]:
+    """The losses of a file that hold what can take the gradient from one."""
+    return losses.losses(source.tree, definitions) if losses.speaks_of_losses(source.text) else ()
+
+
+def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **predicted: Any) -> None:
     """Calls a loss with what is given it, and back-propagates that of its results which is minimised."""
-    minimised(part(**given))[0].backward()
+    minimised(part(**predicted))[0].backward()

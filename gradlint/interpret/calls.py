@@ -60,7 +60,9 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
         return m.unknown(f"{function.name}()")
     m.running.append(function.node)
     m.frames.append(frame)
-    outside, m.where = m.where, (*m.where, call.frame.span(call.node))
+    outside = m.where
+    if not m.is_driver(call.frame):
+        m.where = (*m.where, call.frame.span(call.node))
     was_run = function.node in m.executed
     m.executed.add(function.node)
     try:

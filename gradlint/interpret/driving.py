@@ -19,6 +19,7 @@ from gradlint.interpret.values import (
     Bound,
     Builtin,
     Call,
+    Class,
     Const,
     Function,
     Instance,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 CONTRACTS = Path(__file__).parents[1] / "contracts"
+_TYPES = {bool: "bool", int: "number", float: "number", str: "str"}
+_DRIVE, _PREDICTED = "drive", "predicted"
 _PLAIN = frozenset(["number", "bool", "str", "module", "object", "array"])  # that no prediction is
 
 
@@ -49,33 +52,65 @@ def driver_of(contract: str, part: Span, name: str) -> tuple[ir.Code, list[ir.No
     code = ir.Code(str(path), text)
     code.places, code.texts = ir.Kept(lambda _: part), ir.Kept(lambda _: name)
     written = ast.parse(text)
-    written.body = [node for node in written.body if isinstance(node, ast.FunctionDef)]
+    written.body = [node for node in written.body if isinstance(node, ast.FunctionDef) and node.name == _DRIVE]
     return code, lower.module(written, code)
 
 
-def drive(m: Machine, part: Abstract, given: dict[str, Abstract], call: Call) -> None:
+def drive(m: Machine, part: Abstract, call: Call) -> None:
     """Has the driver of the entry's contract call a part with what is given it."""
-    written = part.function if isinstance(part, Bound) else part
+    written = _written(m.session.member_of(part, "__init__") if isinstance(part, Class) else part)
     if not isinstance(written, Function) or m.session.driver is None:
-        return
-    is_loss = m.session.contract == "loss"
-    arguments = _arguments(m, written, given, call) if is_loss else _given(m, written, given)
-    if arguments is None:
         return
     code, statements = m.session.driver
     frame = Frame(code, {})
     m.execute(statements, frame)
-    minimised = Builtin("minimised", _minimised)
+    driver = frame.locals[_DRIVE]
+    assert isinstance(driver, Function)
+    names = [parameter.name for parameter in driver.node.parameters]
+    given = typed_by_defaults(m, written)
+    arguments = _arguments(m, written, given, call) if _PREDICTED in names else _given(m, written, given)
+    if arguments is None:
+        return
+    helpers = {"part": part, "owner": _object_of(part), "minimised": _MINIMISED, "saved": _SAVED}
     try:
-        known = [part, minimised] if is_loss else [part, minimised, _object_of(part)]
-        m.call(frame.locals["drive"], Call("drive", known, arguments, call.node, frame))
+        known = [helpers[name] for name in names if name in helpers]
+        m.call(driver, Call(_DRIVE, known, arguments, call.node, frame))
     finally:  # results rest on the program's files
         asked = m.session.program.asked
         asked -= {each for each in asked if each[0] == code.path}
 
 
+def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstract]:
+    """What the parameters are that have constants as defaults: of that type, and no more is known of them."""
+    found: dict[str, Abstract] = {}
+    if not isinstance(entered, Function):
+        return found
+    for parameter in entered.node.parameters:
+        default = entered.defaults.get(parameter.name)
+        if isinstance(default, Const):
+            given = m.session.parameter(m, entered, parameter)
+            kind = _TYPES.get(type(default.value))
+            if kind is not None and isinstance(given, Unknown) and not given.type:
+                given = Unknown(given.symbol, data=True, type=kind)
+            found[parameter.name] = given
+    return found
+
+
+def _written(part: Abstract | None) -> Abstract | None:
+    """What a part is without its object, and below its decorators."""
+    match part:
+        case Bound():
+            return _written(part.function)
+        case Builtin(wraps=inner) if inner is not None:
+            return _written(inner)
+    return part
+
+
 def _object_of(part: Abstract) -> Abstract:
-    return part.receiver if isinstance(part, Bound) else NONE
+    match part:
+        case Bound(receiver=found) | Builtin(receiver=found) if found is not None:
+            return found
+    return NONE
 
 
 def _given(m: Machine, part: Function, given: dict[str, Abstract]) -> dict[str, Abstract]:
@@ -151,3 +186,15 @@ def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Va
     node = tensors.node_of(m, value, call.node, call.frame)
     is_tensor = node is not None and node.in_torch and node.kind is not Kind.DATA and not isinstance(value, Const)
     return [(value, node)] if node is not None and is_tensor else []
+
+
+def _saved(m: Machine, call: Call) -> Abstract:
+    """What a model computed and keeps for its backward, in the place of something unknown that can be a tensor."""
+    value = call.args[0]
+    if not isinstance(value, Unknown) or value.type in _PLAIN or value.data:
+        return value
+    model = tensors.leaf(m, value.symbol.derive("model", "model"), call.node, call.frame)
+    return Tensor(tensors.operation(m, "torch.sigmoid", [model], call.node, call.frame, saves=()))
+
+
+_MINIMISED, _SAVED = Builtin("minimised", _minimised), Builtin("saved", _saved)

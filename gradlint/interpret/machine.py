@@ -374,11 +374,15 @@ class Machine:
         self.loops = loops
         self._rounds = None
 
+    def is_driver(self, frame: Frame) -> bool:
+        """Whether a scope is one of the driver of a part, which is no code of the user's."""
+        driver = self.session.driver
+        return driver is not None and frame.code is driver[0]
+
     def emit(self, event: tape.Event) -> None:
         """Writes an event on the tape, at this place in the loops and calls."""
         event.stack, event.iteration = self.where, self.rounds
-        driver = self.session.driver
-        event.assumed = driver is not None and bool(self.frames) and self.frames[-1].code is driver[0]
+        event.assumed = bool(self.frames) and self.is_driver(self.frames[-1])
         self.tape.write(event)
         if isinstance(event, TRAINING):
             self.most = self.session.most

@@ -35,8 +35,9 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )  # fmt: skip
+from gradlint.ir import lower
 from gradlint.ir import nodes as ir
-from gradlint.program import fields, parts, summaries
+from gradlint.program import contexts, fields, parts, summaries
 from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
 
@@ -85,6 +86,7 @@ class Session:
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
         self._parameters: dict[tuple[int, str], Symbol] = {}
+        self.classes: dict[Symbol, Class] = {}  # of the program, of which parameters are by their annotations
         self._rounds: dict[int, tuple[bool, bool]] = {}
 
     # symbols
@@ -127,8 +129,17 @@ class Session:
         if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
             return None
         annotation = m.evaluate(parameter.annotation, function.scope)
+        if isinstance(annotation, Class):
+            self.classes[symbol] = annotation
         maker = TYPES.get(annotation.name) if isinstance(annotation, Lib) else None
         return maker(m, symbol, function, parameter) if maker is not None else None
+
+    def kind_of_field(self, owner: Symbol, name: str) -> str:
+        """What the class of a parameter says that an attribute is: a number, a bool or a string; "" for others."""
+        cls = self.classes.get(owner)
+        lineage = [each for each in cls.lineage() if isinstance(each, Class)] if cls is not None else []
+        kinds = (kind for each in lineage if (kind := _FIELDS.get(_annotation_of(each, name))) is not None)
+        return next(kinds, "")
 
     # names
 
@@ -334,6 +345,20 @@ class Session:
             raise Restart
 
 
+_FIELDS = {"bool": "bool", "int": "number", "float": "number", "str": "str"}
+
+
+def _annotation_of(cls: Class, name: str) -> str:
+    """The name that a class annotates an attribute with: of `std: float = 0.02`, float."""
+    for statement in cls.node.body:
+        match statement:
+            case ir.Declare(name=found, annotation=ir.Name(id=kind)) if found == name:
+                return kind
+            case ir.Assign(targets=[ir.Name(id=found)], annotation=ir.Name(id=kind)) if found == name:
+                return kind
+    return ""
+
+
 def _innermost(m: Machine, sink: tape.Backward) -> int | None:
     """The loop in whose rounds a backward runs, by number; one over callables that are called is no such loop."""
     return next((number for number, _ in reversed(sink.iteration) if number not in m.over_callables), None)
@@ -392,7 +417,7 @@ def _is_judged(made: tape.Tape) -> bool:
 
 def _name_of_part(entry: Entry) -> str:
     """What the user calls it: a function, or the class whose objects are called."""
-    return entry.function[0] if len(entry.function) == 2 else entry.function[-1]
+    return entry.function[0] if len(entry.function) == 2 else entry.name.rpartition(".")[2]
 
 
 def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
@@ -452,7 +477,9 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
     assert source is not None
     raised, at = "", source.code.span((1, 0, 1, 0))
     try:
-        if entry.function:
+        if entry.contract == "statement":
+            _run_statement(m, program, path, entry)
+        elif entry.function:
             _enter(m, program, path, entry)
         else:
             frame = Frame(source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))})
@@ -482,6 +509,19 @@ def _end(m: Machine, at: Span, raised: str) -> None:
     m.emit(tape.End(at=at, raised=raised))
 
 
+def _run_statement(m: Machine, program: Program, path: Path, entry: Entry) -> None:
+    """Runs a statement by itself, in the scope of its module; nothing is known of the names bound around it."""
+    frame = program.frame(path)
+    assert frame is not None
+    assert frame.source is not None
+    program.ask(frame, entry.function[0] if entry.function else parts.WHOLE)
+    for suspect in contexts.unentered(frame.source.tree):
+        if (suspect.path, suspect.line) == (entry.function, entry.line):
+            scope = Frame(frame.code, {name: m.unknown(name) for name in contexts.bound_around(suspect)}, frame)
+            m.frames.append(scope)
+            m.execute(lower.module(ast.Module(contexts.alone(suspect), []), frame.code), scope)
+
+
 def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
     """Calls a function with unknown arguments; a method on an object made with unknown arguments."""
     frame = program.frame(path)
@@ -505,15 +545,15 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)
-            call.kwargs = _defaults(m, value.function if isinstance(value, Bound) else value)
+            call.kwargs = driving.typed_by_defaults(m, value.function if isinstance(value, Bound) else value)
             if entry.contract:
-                driving.drive(m, value, call.kwargs, call)
+                driving.drive(m, value, call)
             else:
                 _hook(m, instance, name, value, call)
             return
-    call.kwargs = _defaults(m, value)
+    call.kwargs = driving.typed_by_defaults(m, value)
     if entry.contract and value is not None:
-        driving.drive(m, value, call.kwargs, call)
+        driving.drive(m, value, call)
         return
     if isinstance(value, Function):
         _note_cases(m, value)
@@ -531,25 +571,6 @@ def _note_cases(m: Machine, test: Function) -> None:
         m.oracle.facts.one_of([{symbols[name]: row[name] for name in own} for row in rows])
 
 
-_TYPES = {bool: "bool", int: "number", float: "number", str: "str"}
-
-
-def _defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstract]:
-    """What the parameters are that have constants as defaults: of that type, and no more is known of them."""
-    found: dict[str, Abstract] = {}
-    if not isinstance(entered, Function):
-        return found
-    for parameter in entered.node.parameters:
-        default = entered.defaults.get(parameter.name)
-        if isinstance(default, Const):
-            given = m.session.parameter(m, entered, parameter)
-            kind = _TYPES.get(type(default.value))
-            if kind is not None and isinstance(given, Unknown) and not given.type:
-                given = Unknown(given.symbol, data=True, type=kind)
-            found[parameter.name] = given
-    return found
-
-
 def _object(m: Machine, cls: Class, call: Call) -> Instance:
     instance = Instance(cls, at=call.frame.span(call.node))
     calls.prepare(m, instance)
@@ -557,7 +578,8 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     m.oracle.prepares = True
     try:
         made_by = m.session.member_of(cls, "__init__") if m.session.contract else None
-        is_made = _initialised(m, instance, Call(cls.name, [], _defaults(m, made_by), call.node, call.frame, open=True))
+        known = driving.typed_by_defaults(m, made_by)
+        is_made = _initialised(m, instance, Call(cls.name, [], known, call.node, call.frame, open=True))
     except Raised:
         if m.session.makes:  # where the branches go this way there is no object to call the method of
             raise

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+from gradlint.contracts import contracts
 from gradlint.dataclass import dataclass
 from gradlint.interpret.gaps import BACKWARDS
-from gradlint.program import forwards, losses
 from gradlint.program.imports import in_package
 from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
@@ -60,6 +60,10 @@ class _Definition:
     text: str
     stands_alone: bool = False  # worth entering, but no reason to enter its callers
     _called: frozenset[str] | None = None  # once it was asked for
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno
 
     @property
     def called(self) -> frozenset[str]:
@@ -142,9 +146,7 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
 def entries(source: Source) -> list[Entry]:
     """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
     tree = source.tree
-    has_losses, has_modules = losses.speaks_of_losses(source.text), forwards.speaks_of_modules(source.text)
-    is_read = has_losses or has_modules or _holds(source.text, _SPOKEN)
-    known = list(_definitions(source, tree.body, ())) if is_read else []
+    known = list(_definitions(source, tree.body, ())) if "torch" in source.text or _holds(source.text, _SPOKEN) else []
     definitions = known if _holds(source.text, _SPOKEN) else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
@@ -159,12 +161,16 @@ def entries(source: Source) -> list[Entry]:
     samples = _samples(tree) if "Dataset" in source.text else ()
     taken = {entry.function for entry in reached}
     found += reached + [entry for entry in samples if entry.function not in taken]
-    parts = losses.losses(tree, known) if has_losses else ()
-    driven = [Entry(part.path, part.node.lineno, False, "loss") for part in parts if part.path not in taken]
-    taken |= {entry.function for entry in driven}
-    modules = forwards.forwards(tree, known) if has_modules else ()
-    driven += [Entry(part.path, part.node.lineno, False, "forward") for part in modules if part.path not in taken]
-    return found + driven
+    return found + list(_parts(source, known, {(entry.function, entry.line) for entry in reached}))
+
+
+def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str, ...], int]]) -> Iterator[Entry]:
+    """The parts of a file, each under the first contract that takes it."""
+    for contract in contracts().values():
+        for part in contract.parts(source, known):
+            if (part.path, part.line) not in taken:
+                taken.add((part.path, part.line))
+                yield Entry(part.path, part.line, False, contract.name)
 
 
 def _samples(tree: ast.Module) -> Iterator[Entry]:

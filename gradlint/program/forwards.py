@@ -40,7 +40,7 @@ def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[De
     for each in definitions:
         if len(each.path) == 2 and each.path[1] == _FORWARD and _takes_something(each.node):
             owner = classes.get(each.path[0])
-            if owner is not None and _is_module(owner, classes) and _has_hazard(owner, classes, definitions):
+            if owner is not None and is_module(owner, classes) and _has_hazard(owner, classes, definitions):
                 yield each
 
 
@@ -50,7 +50,7 @@ def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return len(given.posonlyargs) + len(given.args) > 1 or bool(given.vararg or given.kwonlyargs)
 
 
-def _is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
+def is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
     """Whether a class is derived from `nn.Module`, as far as its file says; a layer of a library is one, too."""
     seen, pending = {cls.name}, [cls]
     for each in pending:

@@ -54,6 +54,9 @@ class Definition(Protocol):
     text: str
 
     @property
+    def line(self) -> int: ...
+
+    @property
     def called(self) -> frozenset[str]: ...
 
 

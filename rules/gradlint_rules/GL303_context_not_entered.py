@@ -5,7 +5,7 @@ A context manager of torch is made or named, and never entered.
 ## What it does
 Reports `torch.no_grad()` or `torch.autocast(…)` as a statement of its own, `with torch.no_grad:` without the call,
 `with no_grad() and autocast("cpu"):`, which enters the second only, and a context manager of the program that yields
-one without entering it.
+one without entering it. It needs no training in view: the statement is looked at wherever it stands.
 
 ## Why it matters
 The code runs as if the line were not there: in full precision, or recording a graph. `with torch.no_grad:` raises, as
