@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import gc
 import hashlib
 import importlib
 import json
@@ -120,9 +121,11 @@ def _warm_up() -> None:
 
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
-    gradlint.rule.rules()
+    gradlint.rule.at_run_time()  # imports the module of each rule
     for probe in pkgutil.iter_modules(probes.__path__, f"{probes.__name__}."):
         importlib.import_module(probe.name)
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page of this
 
 
 class Digest:

@@ -58,6 +58,9 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     if len(m.running) >= MAX_DEPTH:
         m.gap("depth", call.frame.span(call.node), function.name)
         return m.unknown(f"{function.name}()")
+    if function.node in m.session.too_long:
+        m.gap("steps", call.frame.span(call.node), function.name)
+        return call_unknown(m, m.session.library_symbol(function.name), call)
     m.running.append(function.node)
     m.frames.append(frame)
     outside = m.where
@@ -67,7 +70,8 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     m.executed.add(function.node)
     try:
         signal = m.execute(statements, frame)
-    except GiveUp:  # what stands behind was not run: it is entered by itself
+    except GiveUp as gave_up:  # what stands behind was not run: it is entered by itself
+        gave_up.running.append(function)
         if not was_run:
             m.executed.discard(function.node)
         raise
@@ -217,7 +221,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     node, frame = call.node, call.frame
     inputs = tensors.sources(m, call.values, node, frame)
     tell("unknown call", m, symbol, call)
-    own = tensors.leaf(m, symbol, node, frame, fed=bool(inputs) or call.open)
+    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=bool(inputs) or call.open)
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()
     made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
@@ -229,6 +233,16 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     m.nodes[result.symbol] = made
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
+
+
+def _owner(m: Machine, called: Symbol) -> Symbol:
+    """Whose parameters a call uses: of the method of something unknown whose parameters were asked for, its own.
+
+    `optimizer = SGD(model.parameters()); loss = model.compute_loss(batch)`
+    """
+    receiver = called.source
+    is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
+    return receiver if is_method and receiver is not None and receiver in m.leaves else called
 
 
 def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> None:

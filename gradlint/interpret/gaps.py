@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
+
+if TYPE_CHECKING:
+    from gradlint.interpret.values import Function
 
 BACKWARDS = frozenset(["backward", "manual_backward"])  # the methods whose calls are training steps
 
@@ -24,7 +29,7 @@ class Gap:
 KINDS = {
     "depth": "calls nested deeper than the bound",
     "recursion": "a function that calls itself",
-    "steps": "an entry that takes more steps than the bound",
+    "steps": "an entry, or a call in it, that takes more steps than the bound",
     "paths": "an entry with more paths than the bound",
     "restarts": "an entry that is begun again more often than the bound, as more of its loops is known",
     "dynamic": "code that is made or looked up at run time",
@@ -36,8 +41,9 @@ KINDS = {
 
 
 class GiveUp(Exception):
-    """Ends the path that is being run; `gap` says why."""
+    """Ends the path that is being run; `gap` says why, `running` the functions that were, innermost first."""
 
     def __init__(self, gap: Gap) -> None:
         super().__init__(gap.kind)
         self.gap = gap
+        self.running: list[Function] = []

@@ -41,6 +41,8 @@ from gradlint.program import contexts, fields, parts, summaries
 from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
 
+MOST_PASSED_OVER = 3  # calls in an entry that take too many steps
+_TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
@@ -68,6 +70,7 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
+        self.too_long: set[ir.Node] = set()  # functions that an analysis has ended in: they are not run
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.may_train = True  # for all that is said where the entry stands
@@ -338,6 +341,20 @@ class Session:
         """Whether the items of something are batches: a loop that trains runs over it."""
         return source in self.loaders or any(source in loop.hands_on for loop in m.loops if loop.node in self.learns)
 
+    def passes_over(self, m: Machine, running: Iterable[Function]) -> None:
+        """A path has ended for its steps, before any training: the outermost call that cannot train is not run again.
+
+        `rows = transfers(names)`, three loops over names: what they come to is not known, and the path goes on.
+        """
+        if not self.may_train or self.contract or len(self.too_long) == MOST_PASSED_OVER:
+            return
+        if any(isinstance(event, TRAINING) for event in m.tape.events):
+            return
+        for function in reversed(list(running)):
+            if not summaries.may(self.program, [function.node.source], _TRAINS):
+                self.too_long.add(function.node)
+                self.restart()
+
     def restart(self) -> None:
         """Runs the entry again, from its first path on, a few times at most."""
         self.restarts += 1
@@ -493,6 +510,7 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
         raised = "exit"
     except GiveUp as gave_up:
         session = m.session
+        session.passes_over(m, gave_up.running)
         session.gaps.add(gave_up.gap)
         _end(m, at, "gap")
         return False

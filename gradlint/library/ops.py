@@ -983,7 +983,7 @@ _UNPICKLED = (
 )
 
 
-@function(*_UNPICKLED, "torch.hub.load", "hydra.utils.instantiate", "hydra.utils.call")
+@function(*_UNPICKLED, "torch.hub.load")
 def loaded(m: Machine, call: Call) -> Abstract:
     """What a file or a configuration says: weights, a whole model, anything."""
     found = m.unknown(call.frame.text(call.node), data=call.name in _UNPICKLED)

@@ -1,0 +1,68 @@
+"""A training is judged behind code that is out of view, or takes too long to be run."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+import gradlint
+
+TRAINING = """\
+import hydra
+import torch
+import unseen
+from torch import nn
+from torch.nn import functional as F
+
+
+def triangles(names):
+    found = []
+    for a in names:
+        for b in names:
+            for c in names:
+                if a < b < c:
+                    found.append([float(len(a)), float(len(b)), float(len(c)), 1.0])
+    return found
+
+
+def main(config):
+    net = nn.Linear(4, 4)
+    {before}
+    for _ in range(8):
+        x = torch.randn(2, 4)
+        {clear}
+        loss = {loss}
+        loss.backward()
+        optimizer.step()
+"""
+LONG = f"rows = torch.tensor(triangles({[f'n{number:02}' for number in range(24)]}))\n    "
+BEFORE = {
+    "behind a call of too many steps": (
+        LONG + "optimizer = torch.optim.SGD(net.parameters())",
+        "F.mse_loss(net(x), x)",
+    ),
+    "a method of a model out of view": (
+        "model = unseen.build(config)\n    optimizer = torch.optim.SGD(model.parameters())",
+        "model.compute_loss(x)",
+    ),
+    "a configuration that is not known": (
+        "optimizer = hydra.utils.instantiate(config.optimizer, params=net.parameters())",
+        "F.mse_loss(net(x), x)",
+    ),
+    "a configuration that is written down": (
+        'optimizer = hydra.utils.instantiate({"_target_": "torch.optim.AdamW", "lr": 0.1}, net.parameters())',
+        "F.mse_loss(net(x), x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("clears", [True, False])
+@pytest.mark.parametrize("shape", BEFORE)
+def test_a_missing_zero_grad_is_seen(shape: str, clears: bool, tmp_path: pathlib.Path) -> None:
+    before, loss = BEFORE[shape]
+    clear = "optimizer.zero_grad()" if clears else "pass"
+    script = tmp_path / "train.py"
+    script.write_text(TRAINING.format(before=before, loss=loss, clear=clear))
+    found = [finding.code for finding in gradlint.check([script])]
+    assert found == ([] if clears else ["GL501"])
