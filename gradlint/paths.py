@@ -3,41 +3,35 @@
     paths.some(find)                # evidence on one path is enough
     paths.never(occurs, May.STEP)   # on no path; None where code that was not run may do it
 
-A rule that reports what does not happen asks `never`: that nothing of the kind was seen is no
-evidence where the side of a branch was not run, or where the analysis gave a path up.
+There is no third way: `Paths` cannot be iterated, counted or indexed. A rule that reports what does not happen asks
+`never`: that nothing of the kind was seen is no evidence where the side of a branch was not run, or where the analysis
+gave a path up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from gradlint.tape import May, Tape
 
 _Found = TypeVar("_Found")
 
 
-class Paths(Sequence[Tape]):
+class Paths:
     """One tape for each path of an entry that was run; a traced run has one."""
+
+    __slots__ = ("_tapes", "answers")
 
     def __init__(self, tapes: Iterable[Tape]) -> None:
         self._tapes = tuple(tapes)
-
-    @overload
-    def __getitem__(self, index: int) -> Tape: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Tape]: ...
-    def __getitem__(self, index: int | slice) -> Tape | Sequence[Tape]:
-        return self._tapes[index]
-
-    def __len__(self) -> int:
-        return len(self._tapes)
+        self.answers: dict[object, Any] = {}  # what rules have worked out about all of them
 
     def some(self, find: Callable[[Tape], Iterable[_Found]]) -> Iterator[_Found]:
-        """What `find` finds, path by path."""
+        """What `find` finds, path by path: each is evidence of one path."""
         return (found for tape in self._tapes for found in find(tape))
 
-    def never(self, occurs: Callable[[Tape], bool], may: May) -> bool | None:
+    def never(self, occurs: Callable[[Tape], object], may: May) -> bool | None:
         """Whether something occurs on no path; None where it is not seen, and code that was not run may do it."""
         if any(map(occurs, self._tapes)):
             return False

@@ -246,12 +246,9 @@ class Rule:
         body = self.page.split("\n", 1)[-1].strip()
         return body.split("\n\n")[0].split("\n# ")[0].replace("\n", " ")
 
-    def findings(self, paths: Sequence[Tape]) -> Iterator[Finding]:
-        """What this rule says of the tapes of one entry (one tape a path; a traced run has one)."""
-        from gradlint.paths import Paths
-
-        seen = paths if isinstance(paths, Paths) else Paths(paths)
-        return map(self.finding, self.check(seen))
+    def findings(self, paths: Paths) -> Iterator[Finding]:
+        """What this rule says of the paths of one entry."""
+        return map(self.finding, self.check(paths))
 
     def finding(self, report: Report) -> Finding:
         """The finding that `report` is, under this rule's code and name."""
@@ -262,17 +259,18 @@ class Rule:
         )  # fmt: skip
 
 
-def judge(chosen: Iterable[Rule], paths: Sequence[Tape]) -> list[Finding]:
+def judge(chosen: Iterable[Rule], tapes: Sequence[Tape]) -> list[Finding]:
     """What these rules say of the tapes of one entry, which are let go of what the rules have worked out.
 
-    That speaks of the tapes in turn: they would stay in memory until a collection finds them.
+    One tape is one path; a traced run has one. What was worked out speaks of the tapes in turn: they would stay in
+    memory until a collection finds them.
     """
     from gradlint.paths import Paths
 
-    seen = Paths(paths)
-    found = [finding for rule in chosen for finding in rule.findings(seen)]
-    for tape in paths:
-        tape.answers.clear()
+    paths = Paths(tapes)
+    found = [finding for rule in chosen for finding in rule.findings(paths)]
+    for answers in (paths.answers, *(tape.answers for tape in tapes)):
+        answers.clear()
     return found
 
 

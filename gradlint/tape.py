@@ -499,9 +499,13 @@ class May(enum.Flag):
     CLEAR = enum.auto()  # gradients are cleared, or set
     BACKWARD = enum.auto()
     CLIP = enum.auto()  # gradients are clipped, or unscaled
-    HOLD = enum.auto()  # an optimizer is given parameters
+    HOLD = enum.auto()  # an optimizer is made, or given parameters
     BIND = enum.auto()  # a name, an attribute or an item gets another value: a loss one more term
-    ANYTHING = STEP | CLEAR | BACKWARD | CLIP | HOLD | BIND
+    READ = enum.auto()  # gradients are read: to update parameters by hand, or to measure them
+    SCALE = enum.auto()  # a scaler is updated
+    SYNC = enum.auto()  # gradient synchronisation between ranks is switched off or on
+    LEAVE = enum.auto()  # what follows is not come to: `return`, `continue`, `raise`
+    ANYTHING = STEP | CLEAR | BACKWARD | CLIP | HOLD | BIND | READ | SCALE | SYNC | LEAVE
 
 
 def _nothing(_: May) -> bool:

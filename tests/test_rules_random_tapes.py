@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from random_tapes import Action, build
 
 from gradlint import rule
+from gradlint.paths import Paths
 from gradlint.tape import Tape
 
 NUMBERS = st.integers(0, 997)
@@ -26,7 +27,9 @@ random_tapes = settings(
 
 def said(*paths: Tape) -> set[tuple[str, int]]:
     """Code and line of what all rules find."""
-    return {(finding.code, finding.at.line) for each in rule.rules().values() for finding in each.findings(paths)}
+    return {
+        (finding.code, finding.at.line) for each in rule.rules().values() for finding in each.findings(Paths(paths))
+    }
 
 
 def claims(*paths: Tape) -> set[tuple[str, int]]:

@@ -10,6 +10,7 @@ from gradlint_rules.words import when
 
 from gradlint import rule
 from gradlint.finding import Finding, Severity, Span
+from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
     Clip,
@@ -75,7 +76,7 @@ def decided(text: str, holds: bool, line: int, **fields: Any) -> Decision:
 
 
 def findings(code: str, *paths: Tape) -> list[Finding]:
-    return list(rule.rules()[code].findings(paths))
+    return list(rule.rules()[code].findings(Paths(paths)))
 
 
 def lines(code: str, *paths: Tape) -> list[int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gradlint_rules.asked import of_paths, of_tape
 
 from gradlint.finding import Span
+from gradlint.paths import Paths
 from gradlint.rule import judge, rules
 from gradlint.tape import Clip, Event, Fact, Iteration, Tape
 
@@ -52,20 +51,21 @@ def test_an_answer_is_worked_out_once_for_a_tape_and_once_for_paths() -> None:
         return len(path.of(Clip))
 
     @of_paths
-    def all_clips(paths: Sequence[Tape]) -> int:
+    def all_clips(paths: Paths) -> int:
         asked.append(paths)
-        return sum(map(clips, paths))
+        return sum(paths.some(lambda path: [clips(path)]))
 
-    paths = [tape(Clip(at=AT)), tape()]
-    assert [all_clips(paths), all_clips(paths), clips(paths[0])] == [1, 1, 1]
-    assert asked == [paths, *paths]
-    assert all_clips(paths[:1]) == 1, "other paths, although the first of them is the same"
-    assert all_clips([]) == 0
+    tapes = [tape(Clip(at=AT)), tape()]
+    paths = Paths(tapes)
+    assert [all_clips(paths), all_clips(paths), clips(tapes[0])] == [1, 1, 1]
+    assert asked == [paths, *tapes]
+    assert all_clips(Paths(tapes[:1])) == 1, "other paths, although the first of them is the same"
+    assert all_clips(Paths([])) == 0
 
 
 def test_answers_go_when_all_rules_have_been_asked() -> None:
     path = tape(Clip(at=AT))
-    assert list(rules()["GL501"].findings((path,))) == []
+    assert list(rules()["GL501"].findings(Paths([path]))) == []
     assert path.answers
     assert judge(rules().values(), (path,)) == []
     assert not path.answers

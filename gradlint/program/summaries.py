@@ -26,7 +26,7 @@ from gradlint.interpret.registry import FUNCTIONS, METHODS
 from gradlint.library.effects import lookup
 from gradlint.program import parts
 from gradlint.source import effects
-from gradlint.source.blocks import statements
+from gradlint.source.blocks import statements, walk
 from gradlint.source.effects import Call, Summary
 from gradlint.tape import May
 
@@ -122,7 +122,15 @@ def may_of_side(program: Program, file: str, test: _Place, holds: bool, wanted: 
     """
     source = program.source(Path(file))
     found = _sides(source.tree).get(test) if source is not None else None
-    return bool(wanted & May.BIND) if found is None else may(program, found.of(holds), wanted)
+    if found is None:
+        return bool(wanted & May.BIND)
+    block = found.of(holds)
+    return bool(wanted & May.LEAVE and _leaves(block)) or may(program, block, wanted)
+
+
+def _leaves(block: Iterable[ast.AST]) -> bool:
+    """Whether running it can end what is around it, by itself."""
+    return any(isinstance(part, _EXITS) for node in block for part in walk(node, _BLOCKS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ EVENTS = {
     "clip_grad_value_": May.CLIP,
     "add_param_group": May.HOLD,
 }
+_BESIDE = {"update": May.SCALE, "no_sync": May.SYNC}  # what belongs to a step of some programs, or to something else
 LEARNS = frozenset(["fit", "learn"])  # methods by which the trainer of a library does all of it
 _SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)
 _BUILTINS = {"exec": May.ANYTHING, "eval": May.ANYTHING, "setattr": _SETS, "delattr": _SETS}
@@ -199,6 +200,8 @@ def _attribute(reading: _Reading, node: ast.Attribute) -> None:
             reading.reads.add((str(owner[0]), node.attr))
         if node.attr == "grad" and last(node.value) == "autograd":
             reading.at_hand |= May.BACKWARD
+        elif node.attr == "grad":
+            reading.effects |= May.READ
     else:
         reading.writes(node, How.BOUND)
         if node.attr == "grad":
@@ -267,7 +270,7 @@ def _of_method(method: ast.Attribute) -> May:
     named = (part.attr for part in ast.walk(method.value) if isinstance(part, ast.Attribute))
     if method.attr.endswith("_") and "grad" in named:  # p.grad.zero_()
         return May.CLEAR
-    return EVENTS.get(method.attr, May(0))
+    return EVENTS.get(method.attr, May(0)) | _BESIDE.get(method.attr, May(0))
 
 
 def _returned(reading: _Reading, node: ast.Return) -> None:
@@ -337,6 +340,8 @@ def _is_thing(node: ast.expr) -> bool:
     match node:
         case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Starred() | ast.Lambda():
             return True
+        case ast.Call(func=ast.Attribute(value=receiver)):  # `model.parameters()`
+            return _is_thing(receiver)
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
             return any(map(_is_thing, items))
         case ast.Dict(values=items):

@@ -24,15 +24,15 @@ the program is written for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Severity
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Tape
 
 SEVERITY = Severity.ERROR
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Nothing: a file without a tree has no tape, so the engine reports this where it parses."""
     return iter(())

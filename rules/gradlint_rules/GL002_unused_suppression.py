@@ -24,15 +24,15 @@ happens where a commit changes one file: what the comment suppresses may come fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Severity
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Tape
 
 SEVERITY = Severity.WARNING
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Nothing: comments leave no trace on a tape, so the engine reports this after all rules have spoken."""
     return iter(())

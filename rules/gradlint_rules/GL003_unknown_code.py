@@ -22,15 +22,15 @@ Codes of other tools in a `# noqa` comment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Severity
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Tape
 
 SEVERITY = Severity.WARNING
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Nothing: comments leave no trace on a tape, so the engine reports this where it reads them."""
     return iter(())

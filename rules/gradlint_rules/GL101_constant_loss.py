@@ -120,9 +120,10 @@ is reported by the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Applicability, Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Decision, InPlace, Iteration, Kind, Tape, Value, ancestors, graph, leaves
 from gradlint_rules.order import calls_of
@@ -137,7 +138,7 @@ _CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.Try)
 _HELP_DATA = "Compute the loss from what the model returns."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every constant that is all there is of a loss on some path."""
     for found in starved(paths, Why.CONSTANT):
         skipped = _skipped_rounds(found)
@@ -161,9 +162,9 @@ def _severity(found: Starved, is_skipped: bool) -> Severity | None:
     return Severity.WARNING if is_skipped else None
 
 
-def _is_trained(paths: Sequence[Tape], found: Starved) -> bool:
+def _is_trained(paths: Paths, found: Starved) -> bool:
     """Whether the backward has a gradient in other rounds or on other paths."""
-    sinks = (sink for tape in paths for sink in tape.backwards())
+    sinks = paths.some(Tape.backwards)
     return any(sink.at == found.arrival.sink.at and sink.value.requires_grad for sink in sinks)
 
 
@@ -198,9 +199,9 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
     return [decision for decision in inside if not _is_settled(decision, found.arrival.tape)]
 
 
-def _is_filled(paths: Sequence[Tape], constant: Value) -> bool:
+def _is_filled(paths: Paths, constant: Value) -> bool:
     """Whether rounds that are not skipped write parts of it, as experts do to an output that they share."""
-    writes = (event for tape in paths for event in tape.of(InPlace))
+    writes = paths.some(lambda tape: tape.of(InPlace))
     return any(event.before.at == constant.at and bare(event.write.op) in _PARTIAL for event in writes)
 
 
@@ -211,7 +212,12 @@ def _is_settled(decision: Decision, tape: Tape) -> bool:
     return len(rounds) > len(decided)
 
 
-def _outputs(paths: Sequence[Tape], found: Starved) -> dict[str, str]:
+def _computed(tape: Tape) -> Iterator[Value]:
+    """What the losses of a path are computed from, with them."""
+    return (value for sink in tape.backwards() for value in sink.ancestors)
+
+
+def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
     """The names to hang a zero on: those bound to a tensor with gradient where the constant is made, on every path.
 
     Those that reach the most parameters come first, and of these the nearest to them: zero times an infinite
@@ -219,11 +225,10 @@ def _outputs(paths: Sequence[Tape], found: Starved) -> dict[str, str]:
     that carry a gradient, each with its line. `trained` says whether the backward has a gradient elsewhere.
     """
     at = found.at
-    made = [(value, tape) for tape in paths for sink in tape.backwards() for value in sink.ancestors if value.at == at]
-    bound = [_intact(*each) for each in made]
+    bound = list(paths.some(lambda tape: (_intact(value, tape) for value in _computed(tape) if value.at == at)))
     names = set.intersection(*map(set, bound)) if bound else set()
     best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
-    values = (value for tape in paths for sink in tape.backwards() for value in sink.ancestors)
+    values = paths.some(_computed)
     near = {(v.name, v.at.line) for v in values if v.requires_grad and v.at.path == at.path and v.name.isidentifier()}
     return {
         "around": " ".join(best),

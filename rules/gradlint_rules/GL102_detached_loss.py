@@ -75,11 +75,12 @@ places: all of them have to go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Tape
+from gradlint.tape import Cut
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.uncut import mend_cut, uncut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, when
@@ -89,7 +90,7 @@ AT_RUN_TIME = True
 SPOILT_BY = frozenset(["GL507", "GL508"])  # what was cut is part of the graphs of several rounds
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The first detaching or copying on the way to every loss that has no other route."""
     for found in starved(paths, Why.COPIED):
         hints = {"others": " ".join(_written(other) for other in _copied(found)), **found.denied}

@@ -71,11 +71,12 @@ cut, as torch treats it. `enable_grad` inside `no_grad` restores recording; insi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Tape
+from gradlint.tape import Cut
 from gradlint_rules.leaks import leak
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import computed_from, grad_mode_on, unsafe
@@ -86,7 +87,7 @@ AT_RUN_TIME = True
 _HELP = "Compute the loss with grad mode on; keep this for evaluation, targets and sampling."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """What switched grad mode off for all that flows into a loss."""
     for found in starved(paths, Why.GRAD_MODE):
         if leak(found) is not None:  # GL301

@@ -78,11 +78,12 @@ Operations that have a derivative which is zero everywhere, such as `round`, are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape, Value
+from gradlint.tape import Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.uncut import hint_of_sample, resampled, unsafe
@@ -94,7 +95,7 @@ AT_RUN_TIME = True
 _HELP = "Train on a differentiable stand-in (a cross entropy, a soft overlap, `rsample()`); keep this for the report."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Operations without a derivative that leave a loss without routes, or make its backward raise."""
     for found in starved(paths, Why.NON_DIFFERENTIABLE):
         hints = {**hint_of_sample(found.culprit), **found.denied}
@@ -108,7 +109,7 @@ def _message(found: Starved) -> str:
     return f"{cut}{when(found.decisions)}: {backward(sink)} raises"
 
 
-def _not_implemented(paths: Sequence[Tape]) -> Iterator[Report]:
+def _not_implemented(paths: Paths) -> Iterator[Report]:
     told: set[Span] = set()
     for sink in arrivals(paths):
         met = [(arrival, value) for arrival in sink if (value := _missing(arrival)) is not None]

@@ -64,8 +64,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Cut, Kind, ModuleCall, OptimizerStep, Tape, Value, ZeroGrad, ancestors
+from gradlint.tape import Clip, Cut, Kind, May, ModuleCall, OptimizerStep, Tape, Value, ZeroGrad, ancestors
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import is_cut, is_meant, place
 from gradlint_rules.uncut import as_it_is, uncut, unsafe
@@ -79,14 +80,13 @@ SPOILT_BY = frozenset(
 _HELP = "Remove it and mend the cut: a loss computed from the model without a cut requires grad by itself."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every re-leafing that leaves a loss with no other source of gradient."""
     told: set[Span] = set()
-    read = _read(paths)
     for sink in arrivals(paths):
         made = [(arrival, *found) for arrival in sink if (found := _made_leaf(arrival)) is not None]
         for arrival, leaf, cut in made:
-            if leaf.at not in told and leaf.at not in read:
+            if leaf.at not in told and _is_never_read(leaf.at, paths):
                 told.add(leaf.at)
                 rivals = [rival for rival in sink if all(rival is not other for other, _, _ in made)]
                 yield _report(arrival, leaf, cut, rivals)
@@ -155,10 +155,14 @@ def _is_handed_on(leaf: Value, arrival: Arrival) -> bool:
     )
 
 
-def _read(paths: Sequence[Tape]) -> set[Span]:
-    """Where the leaves are made whose gradient the program reads, on this path or on one that goes on for longer."""
-    reads = (event for tape in paths for event in tape.of(Clip))
-    return {value.at for event in reads for value in event.parameters if value.kind is Kind.LEAF}
+def _is_never_read(leaf: Span, paths: Paths) -> bool:
+    """Whether the gradient of a leaf is read on no path, this one or one that goes on for longer."""
+    return bool(paths.never(lambda tape: leaf in _read_on(tape), May.READ))
+
+
+def _read_on(tape: Tape) -> set[Span]:
+    """Where the leaves are made whose gradient a path reads."""
+    return {value.at for event in tape.of(Clip) for value in event.parameters if value.kind is Kind.LEAF}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -168,38 +168,49 @@ class _Written:
 def check(paths: Paths) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
     found = list(paths.some(_blocked))
-    if not found or not paths.never(lambda _: False, May.BIND | May.BACKWARD):
-        return  # what reaches them may be what was not run
     by_place: dict[Span, list[_Blocked]] = {}
-    for blocked in _least_meant(_untrained(found, paths)):
+    for blocked in _least_meant(_untrained(found, paths)) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
 
 
-def _untrained(found: Sequence[_Blocked], paths: Sequence[Tape]) -> list[_Blocked]:
+def _untrained(found: Sequence[_Blocked], paths: Paths) -> list[_Blocked]:
     """Those of what is blocked that no loss on any path reaches, and that are to be trained."""
-    reached = [leaf.parameter for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value)]
-    reached += [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
-    spared = list({id(one): one for one in (*reached, *_frozen(paths), *_of_owners(paths))}.values())
-    trained = {id(each.parameter): _is_in(each.parameter, spared) for each in found}
-    return [each for each in found if not trained[id(each.parameter)] and not _follows(each, reached)]
+    by_others = [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
+    spared = [*by_others, *_frozen(paths), *_of_owners(paths)]
+    reached = [*paths.some(_trained_on), *by_others]
+    lost = {id(each.parameter): _is_lost(each.parameter, spared, paths) for each in found}
+    return [each for each in found if lost[id(each.parameter)] and not _follows(each, reached)]
 
 
-def _frozen(paths: Sequence[Tape]) -> Iterator[Parameter | None]:
+def _is_lost(parameter: Parameter, spared: Sequence[Parameter | None], paths: Paths) -> bool:
+    """Whether no loss reaches a parameter, whatever was not run."""
+    is_never_reached = paths.never(lambda tape: _is_in(parameter, _trained_on(tape)), May.BIND | May.BACKWARD)
+    return bool(is_never_reached) and not _is_in(parameter, spared)
+
+
+@of_tape
+def _trained_on(tape: Tape) -> list[Parameter]:
+    """What the losses of a path reach, each once."""
+    found = (leaf.parameter for sink in tape.backwards() for leaf in _reached(sink.value))
+    return list({id(one): one for one in found if one is not None}.values())
+
+
+def _frozen(paths: Paths) -> Iterator[Parameter | None]:
     """What stands for all parameters of a module out of view, some of which are frozen by their names."""
-    stepping = (step for tape in paths for step in tape.of(OptimizerStep))
-    held = (value for event in stepping for value in event.optimizer.parameters)
+    steps = paths.some(lambda tape: tape.of(OptimizerStep))
+    held = (value for step in steps for value in step.optimizer.parameters)
     return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
 
 
-def _of_owners(paths: Sequence[Tape]) -> Iterator[Parameter]:
+def _of_owners(paths: Paths) -> Iterator[Parameter]:
     """What a method out of view may run through, `model.critic_loss(x)`: all of the module out of view that it is of.
 
     What an optimizer holds the parameters of is a module itself, and no method.
     """
-    held = distinct(value for tape in paths for one in tape.optimizers() for value in one.parameters)
-    leaves = (leaf for tape in paths for sink in tape.backwards() for leaf in _reached(sink.value))
+    held = distinct(value for one in paths.some(Tape.optimizers) for value in one.parameters)
+    leaves = (leaf for sink in paths.some(Tape.backwards) for leaf in _reached(sink.value))
     for called in distinct(leaf for leaf in leaves if leaf.assumed):
         owner = called.path.rpartition(".")[0] if not called.name else ""
         if owner not in ("", "self") and not any(overlap(called, other) for other in held):
@@ -234,10 +245,10 @@ def _follows(blocked: _Blocked, reached: Sequence[Parameter | None]) -> bool:
     return blocked.by.cut is Cut.GRAD_MODE and original is not None and _is_in(original, reached)
 
 
-def _unused(paths: Sequence[Tape]) -> Iterator[Value]:
+def _unused(paths: Paths) -> Iterator[Value]:
     """The losses that nothing back-propagates: what they would train is told by `unused-loss`."""
-    followed = {fact.at for tape in paths for fact in used(tape)}
-    return (loss for tape in paths for fact, loss in losses(tape) if fact.at not in followed)
+    followed = {fact.at for fact in paths.some(used)}
+    return (loss for fact, loss in paths.some(losses) if fact.at not in followed)
 
 
 def _report(at: Span, all_blocked: list[_Blocked]) -> Report:

@@ -77,11 +77,12 @@ Where a loss meets frozen parameters and other cuts, the other cuts are the find
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Edit, Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Tape, ancestors
+from gradlint.tape import ancestors
 from gradlint_rules.order import calls_of, related_line, together
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import unsafe
@@ -92,7 +93,7 @@ AT_RUN_TIME = True
 _HELP = "Unfreeze what is to be trained, or replace it after the freezing, under the name that the forward uses."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The statement that froze all the parameters of a loss."""
     for found in starved(paths, Why.FROZEN):
         if _hangs_on_a_filter(found):

@@ -81,8 +81,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape, Value, graph
+from gradlint.tape import Value, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import is_bypassed
 from gradlint_rules.uncut import straight_through, unsafe
@@ -93,7 +94,7 @@ AT_RUN_TIME = True
 _HELP = "Keep this for what is reported, or pass the gradient straight through: `x + (x.round() - x).detach()`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The operation of zero gradient that every route of a loss passes."""
     told: set[Span] = set()
     for sink in arrivals(paths):

@@ -93,6 +93,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, graph, leaves
 from gradlint_rules.arrivals import Arrival, arrivals
@@ -117,7 +118,7 @@ _WEIGHTS = {"weight", "weights", "scale", "coef", "coefficient", "lambda", "alph
 _WEIGHTS |= {"count", "num", "number", "temperature", "factor", "ratio", "gamma", "w", "n", "mask"}
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The cuts that leave a term, or half of a formula, of a loss without gradient."""
     told: set[Span] = set()
     for sink in arrivals(paths):

@@ -60,11 +60,12 @@ Tensors inside a list or dict argument do not count, as they do not count for Py
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Cut, Tape, Value
+from gradlint.tape import Cut, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
 from gradlint_rules.starved import cut_short, is_cut
@@ -76,7 +77,7 @@ AT_RUN_TIME = True
 _HELP = "Pass `use_reentrant=False`, or make the input require grad (`x.requires_grad_()`)."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The checkpoints that cut a route to a loss."""
     for found in met(paths, _cuts):
         cause = f"no input of this reentrant checkpoint requires grad{found.condition}"

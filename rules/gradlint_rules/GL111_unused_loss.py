@@ -84,6 +84,7 @@ from gradlint.tape import (
     Value,
     graph,
 )  # fmt: skip
+from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import distinct, identities, overlap, reached
 from gradlint_rules.scalars import is_scalar
@@ -110,12 +111,10 @@ class _Unused:
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
-    candidates = [(tape, beside) for tape in paths if (beside := _beside(tape))]
-    if not candidates or not paths.never(lambda _: False, May.BIND | May.BACKWARD):
-        return  # it may be part of what was not run
-    needed = {_key(fact) for tape in paths for fact in used(tape)}
-    found = [(tape, unused) for tape, beside in candidates for unused in _unused(beside, tape, needed)]
-    trained = distinct(leaf for tape in paths for sink in tape.backwards() for leaf in sink.leaves) if found else []
+    found = _outermost([each for each in paths.some(_unused) if _is_never_used(_key(each[1].fact), paths)])
+    needed = {_key(fact) for fact in paths.some(used)}
+    sinks = paths.some(Tape.backwards) if found else ()
+    trained = distinct(leaf for sink in sinks for leaf in sink.leaves)
     told: set[_Key] = set()
     shared = {at for at, _ in needed}
     measures = {_key(unused.fact) for _, unused in found if _is_measure(unused)}  # in one round, and so in all
@@ -175,13 +174,28 @@ def _beside(tape: Tape) -> list[_Unused]:
     ]
 
 
-def _unused(beside: Sequence[_Unused], tape: Tape, needed: set[_Key]) -> Iterator[_Unused]:
-    """Those that are used on no path; of one within another, the outer one."""
+def _unused(tape: Tape) -> Iterator[tuple[Tape, _Unused]]:
+    """Those that the path does not use."""
+    needed = _used_on(tape)
     given = {id(value) for fact, value in losses(tape) if not fact.detail}
-    left = [each for each in beside if _key(each.fact) not in needed and _is_trained(each, tape)]
-    found = [each for each in left if not each.fact.detail or is_scalar(each.loss, given)]
-    inner = {id(value) for outer in found for value in graph(outer.loss) if _is_within(value, outer.loss)}
-    return (each for each in found if id(each.loss) not in inner)
+    left = [each for each in _beside(tape) if _key(each.fact) not in needed and _is_trained(each, tape)]
+    return ((tape, each) for each in left if not each.fact.detail or is_scalar(each.loss, given))
+
+
+@of_tape
+def _used_on(tape: Tape) -> AbstractSet[_Key]:
+    return {_key(fact) for fact in used(tape)}
+
+
+def _is_never_used(key: _Key, paths: Paths) -> bool:
+    """Whether no path uses a loss, whatever was not run."""
+    return bool(paths.never(lambda tape: key in _used_on(tape), May.BIND | May.BACKWARD))
+
+
+def _outermost(found: Sequence[tuple[Tape, _Unused]]) -> list[tuple[Tape, _Unused]]:
+    """Of one loss within another, the outer one."""
+    inner = {id(value) for _, outer in found for value in graph(outer.loss) if _is_within(value, outer.loss)}
+    return [(tape, each) for tape, each in found if id(each.loss) not in inner]
 
 
 def _is_within(loss: Value, other: Value) -> bool:

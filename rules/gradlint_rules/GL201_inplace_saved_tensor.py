@@ -77,11 +77,11 @@ wrong without an error, and the message says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, bare
@@ -92,7 +92,7 @@ AT_RUN_TIME = True
 RAISES = "modified by an inplace operation"
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every write to something saved, but for those of parameters (GL203)."""
     for found in overwritten(paths, counted=True):
         if not found.is_parameter and not is_step(found.write.op):

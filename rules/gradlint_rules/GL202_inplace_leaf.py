@@ -51,9 +51,10 @@ memory are known, and otherwise to copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import InPlace, Kind, Tape, leaves
 from gradlint_rules.uncut import safe, unsafe
@@ -67,20 +68,25 @@ _IS = {Kind.PARAMETER: "a parameter", Kind.OPERATION: "a view of a leaf that req
 _HELP = "Update it under `with torch.no_grad():`, or compute a new tensor from it."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every write that torch refuses because it would change a leaf."""
     told: set[tuple[str, int, int, int]] = set()
-    for tape in paths:
-        bare = [fact for fact in tape.facts("context-not-entered") if fact.detail in _WITHOUT_GRADIENT]
-        for event in tape.of(InPlace):
-            if event.raises != "leaf" or any(event.is_within(fact) for fact in bare if fact.order < event.order):
-                continue
-            at = event.write.at
-            begins = at.path, at.cell, at.line, at.column  # of `p.mul_(a).add_(b)`, the first raises
-            if begins not in told:
-                told.add(begins)
-                related = places(event.write.at, *calls(event.write.stack, ()))
-                yield Report(event.write.at, _message(event), _HELP, related, hints=_written(event))
+    for event in paths.some(_refused):
+        at = event.write.at
+        begins = at.path, at.cell, at.line, at.column  # of `p.mul_(a).add_(b)`, the first raises
+        if begins not in told:
+            told.add(begins)
+            related = places(event.write.at, *calls(event.write.stack, ()))
+            yield Report(event.write.at, _message(event), _HELP, related, hints=_written(event))
+
+
+def _refused(tape: Tape) -> Iterator[InPlace]:
+    """The writes that change a leaf, but for those that were to stand under a `no_grad` which is not entered."""
+    bare = [fact for fact in tape.facts("context-not-entered") if fact.detail in _WITHOUT_GRADIENT]
+    for event in tape.of(InPlace):
+        before = (fact for fact in bare if fact.order < event.order)
+        if event.raises == "leaf" and not any(map(event.is_within, before)):
+            yield event
 
 
 def _message(event: InPlace) -> str:

@@ -66,11 +66,11 @@ by PyTorch: they are `data-mutation` (GL204).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Tape
 from gradlint_rules.order import names_of
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
@@ -82,7 +82,7 @@ RAISES = "modified by an inplace operation"
 _HELP = "Compute this loss after the step, or run its backward before the step."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every update of parameters that a graph still waiting for its backward has saved."""
     for found in overwritten(paths, counted=True):
         if found.is_parameter or is_step(found.write.op):

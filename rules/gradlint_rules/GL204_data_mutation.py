@@ -52,11 +52,11 @@ A NumPy array is followed from `.numpy()` and `torch.from_numpy`, not through un
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Severity
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Tape
 from gradlint_rules.overwritten import Overwritten, overwritten
 from gradlint_rules.words import backward
 
@@ -65,7 +65,7 @@ AT_RUN_TIME = True
 _HELP = "Write after the backward; under `torch.no_grad()` and without `.data`, PyTorch notices such a mistake."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every unseen write to something saved."""
     for found in overwritten(paths, counted=False):
         yield Report(found.at, _message(found), _HELP, found.related)

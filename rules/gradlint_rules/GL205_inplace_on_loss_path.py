@@ -57,11 +57,12 @@ A modification is noted where some path to a backward includes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from gradlint.finding import Severity, Span
+from gradlint.finding import Severity
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import MAY_SHARE, Backward, InPlace, Tape, Value
+from gradlint.tape import MAY_SHARE, InPlace, Tape, Value
 from gradlint_rules.overwritten import spoilt
 from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import bare, quoted
@@ -72,28 +73,32 @@ _REFUSED |= {"expand", "expand_as", "broadcast_to", "broadcast_tensors"}  # one 
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every harmless write to a value with gradient that a backward runs through."""
-    if not any(tape.of(Backward) for tape in paths):
+    if not any(paths.some(Tape.backwards)):
         return
-    told = {write.at for tape in paths for write in spoilt(tape)}
-    told |= {event.write.at for tape in paths for event in tape.of(InPlace) if _is_refused(event)}
-    for tape in paths:
-        writes = [event for event in tape.of(InPlace) if _is_plain(event, told)]
-        sinks = tape.backwards() if writes else ()
-        on_path = {id(value) for sink in sinks for value in surely_visited(sink, tape)}
-        for event in writes:
-            if id(event.after) in on_path and event.write.at not in told:
-                told.add(event.write.at)
-                yield Report(event.write.at, _message(event), _HELP)
+    told = {write.at for write in paths.some(spoilt)}
+    told |= {event.write.at for event in paths.some(lambda tape: tape.of(InPlace)) if _is_refused(event)}
+    for event in paths.some(_on_loss_path):
+        if event.write.at not in told:
+            told.add(event.write.at)
+            yield Report(event.write.at, _message(event), _HELP)
 
 
-def _is_plain(event: InPlace, told: set[Span]) -> bool:
+def _on_loss_path(tape: Tape) -> Iterator[InPlace]:
+    """The writes that a backward of the path runs through."""
+    writes = [event for event in tape.of(InPlace) if _is_plain(event)]
+    sinks = tape.backwards() if writes else ()
+    visited = {id(value) for sink in sinks for value in surely_visited(sink, tape)}
+    return (event for event in writes if id(event.after) in visited)
+
+
+def _is_plain(event: InPlace) -> bool:
     write = event.write
     is_module = write.op.startswith("torch.nn.") and not write.op.startswith("torch.nn.functional.")
     is_recorded = event.after is not event.before
     is_known = is_recorded and not _may_share(event.before)
-    return is_known and write.counted and not is_module and write.at not in told
+    return is_known and write.counted and not is_module
 
 
 def _may_share(value: Value) -> bool:

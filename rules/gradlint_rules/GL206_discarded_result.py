@@ -57,11 +57,12 @@ Only where the receiver is known to be a tensor.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Fact
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import operation
 
@@ -69,14 +70,13 @@ SEVERITY = Severity.WARNING
 FACT = "discarded-result"
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every fact `discarded-result`: `value` is the result, `detail` the operation, `at` the statement."""
     told: set[Span] = set()
-    for tape in paths:
-        for event in tape.facts(FACT):
-            if event.at not in told and not _is_run(event):
-                told.add(event.at)
-                yield Report(event.at, _message(event), _help(event), hints=_called_on(event))
+    for event in paths.some(lambda tape: tape.facts(FACT)):
+        if event.at not in told and not _is_run(event):
+            told.add(event.at)
+            yield Report(event.at, _message(event), _help(event), hints=_called_on(event))
 
 
 def _is_run(event: Fact) -> bool:

@@ -73,11 +73,12 @@ Grad mode belongs to a thread: what another thread switches off is not seen.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Cut, Tape
+from gradlint.tape import Cut
 from gradlint_rules.leaks import leak
 from gradlint_rules.order import calls_of, nested
 from gradlint_rules.starved import Starved, Why, starved
@@ -89,7 +90,7 @@ AT_RUN_TIME = True
 _HELP = "Use `with torch.no_grad():`, which ends by itself, or switch grad mode on again on every way out."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every call that leaves grad mode off for a loss that is back-propagated."""
     for found in starved(paths, Why.GRAD_MODE):
         if leak(found) is not None:

@@ -59,10 +59,11 @@ What an unknown module saves of its inputs is unknown, and nothing is said of it
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, InPlace, Tape, Value
 from gradlint_rules.uncut import unsafe
@@ -85,19 +86,16 @@ class _Use:
     what: str
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The `inference_mode` (`cut_at` of its tensors) behind every use that torch refuses."""
     told: set[Span] = set()
-    for tape in paths:
-        for use in _uses(tape):
-            at = use.value.cut_at or use.value.at
-            if at not in told:
-                told.add(at)
-                message = (
-                    f"{quoted(use.value)} is an inference tensor, and {use.what} outside of `inference_mode`: it raises"
-                )
-                related = places(at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here"))
-                yield Report(at, message, _HELP, related)
+    for use in paths.some(_uses):
+        at = use.value.cut_at or use.value.at
+        if at not in told:
+            told.add(at)
+            said = f"{quoted(use.value)} is an inference tensor, and {use.what}"
+            related = places(at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here"))
+            yield Report(at, f"{said} outside of `inference_mode`: it raises", _HELP, related)
 
 
 def _uses(tape: Tape) -> Iterator[_Use]:

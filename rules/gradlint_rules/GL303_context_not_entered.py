@@ -71,8 +71,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Fact
 from gradlint_rules.order import called_name, calls_of
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import calls, places
@@ -83,10 +84,10 @@ _NOT_CALLED = "not-called"
 _WITHOUT_GRADIENT = frozenset(["no_grad", "inference_mode"])
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every context of torch that is thrown away."""
     told: set[Span] = set()
-    for fact in (fact for tape in paths for fact in tape.facts(FACT)):
+    for fact in paths.some(lambda tape: tape.facts(FACT)):
         if fact.at not in told:
             told.add(fact.at)
             yield _report(fact)

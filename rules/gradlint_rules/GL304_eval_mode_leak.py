@@ -67,6 +67,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
     Backward,
@@ -96,17 +97,17 @@ AT_RUN_TIME = True
 _HELP = "Call `train()` at the start of each epoch, and after each evaluation within one."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
     told: set[Span] = set()
-    evaluating = [tape for tape in paths if all(map(tape.of, (TrainMode, Backward)))]
-    unused = _unused(paths) if evaluating else set()
-    updates = bool(evaluating) and any(_updates(event) for tape in paths for event in tape.among(*_UPDATING))
-    for tape in evaluating:
-        for mode, sink in _leaks(tape, unused):
-            if mode.at not in told and (updates or not _is_in_view(sink)):
-                told.add(mode.at)
-                yield _report(mode, sink)
+    if not any(paths.some(lambda tape: tape.of(TrainMode) and tape.of(Backward))):
+        return
+    unused = _unused(paths)
+    updates = any(map(_updates, paths.some(lambda tape: tape.among(*_UPDATING))))
+    for mode, sink in paths.some(lambda tape: _leaks(tape, unused)):
+        if mode.at not in told and (updates or not _is_in_view(sink)):
+            told.add(mode.at)
+            yield _report(mode, sink)
 
 
 def _report(mode: TrainMode, sink: Backward) -> Report:
@@ -132,7 +133,7 @@ def _is_in_view(sink: Backward) -> bool:
     return all(leaf.kind is Kind.PARAMETER and not leaf.assumed for leaf in leaves(sink.value))
 
 
-def _unused(paths: Sequence[Tape]) -> set[int]:
+def _unused(paths: Paths) -> set[int]:
     """The ids of the backwards whose gradients are cleared before any step: those for an adversarial input, say."""
     updates = [update for account in accounts(paths) for update in account.updates]
     wiped = {id(wiped.sink) for update in updates for wiped in update.wiped}

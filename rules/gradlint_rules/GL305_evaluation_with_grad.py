@@ -56,6 +56,7 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Iteration, May, ModuleCall, Tape, TrainMode, leaves
+from gradlint_rules.asked import of_tape
 from gradlint_rules.evaluated import back_propagated, calls_in_eval_mode
 from gradlint_rules.words import places
 
@@ -65,21 +66,35 @@ _HELP = "Put the loop under `torch.no_grad()` or `torch.inference_mode()`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every loop that records graphs of a model in eval mode and back-propagates none of them."""
-    recorded = [(tape, found) for tape in paths if (found := list(_recorded(tape)))]
-    silent = {call.at for _, found in recorded for call, _, is_used in found if is_used}
-    if not recorded or not paths.never(lambda _: False, May.BACKWARD):
-        return
     told: set[Span] = set()
-    for tape, found in recorded:
-        starts = {event.loop: event.at for event in tape.of(Iteration) if event.begins}
-        for call, mode, _ in found:
-            loop = starts.get(call.iteration[-1][0])
-            if call.at not in silent and loop is not None and loop not in told:
-                told.add(loop)
-                yield _report(loop, call, mode)
+    for loop, call, mode in paths.some(_unused):
+        if loop not in told and _is_never_used(call.at, paths):
+            told.add(loop)
+            yield _report(loop, call, mode)
 
 
-def _recorded(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode, bool]]:
+def _unused(tape: Tape) -> Iterator[tuple[Span, ModuleCall, TrainMode]]:
+    """The calls whose graph no backward of the path needs, each with its loop."""
+    found = _recorded(tape)
+    starts = {event.loop: event.at for event in tape.of(Iteration) if event.begins} if found else {}
+    for call, mode, is_used in found:
+        loop = starts.get(call.iteration[-1][0])
+        if loop is not None and not is_used:
+            yield loop, call, mode
+
+
+def _is_never_used(at: Span, paths: Paths) -> bool:
+    """Whether the graphs of a call are needed on no path, whatever was not run."""
+    return bool(paths.never(lambda tape: at in _used_at(tape), May.BACKWARD))
+
+
+def _used_at(tape: Tape) -> set[Span]:
+    """Where calls stand whose graph is needed, or that run beside a backward."""
+    return {call.at for call, _, is_used in _recorded(tape) if is_used}
+
+
+@of_tape
+def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
     """The calls in loops of models in eval mode that record a graph, and whether that is needed or a backward near.
 
     Of the calls under one `eval()` the outermost ones: a loop in a model's forward is no evaluation.
@@ -90,9 +105,11 @@ def _recorded(tape: Tape) -> Iterator[tuple[ModuleCall, TrainMode, bool]]:
     depths: dict[int, int] = {}
     for call, mode in calls:
         depths[id(mode)] = min(len(call.iteration), depths.get(id(mode), len(call.iteration)))
-    for call, mode in calls:
-        if call.iteration and len(call.iteration) == depths[id(mode)] and _is_recorded(call):
-            yield call, mode, call.iteration[-1][0] in training or id(call.result) in trained
+    return [
+        (call, mode, call.iteration[-1][0] in training or id(call.result) in trained)
+        for call, mode in calls
+        if call.iteration and len(call.iteration) == depths[id(mode)] and _is_recorded(call)
+    ]
 
 
 def _is_recorded(call: ModuleCall) -> bool:

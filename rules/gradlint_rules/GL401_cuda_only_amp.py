@@ -65,12 +65,13 @@ argument of its command line whose default or choices name another device).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Autocast, Fact, Tape
-from gradlint_rules.devices import AMP, CUDA, Amp, choices, chosen_here, is_about_devices, is_checked
+from gradlint_rules.devices import AMP, CUDA, Amp, Choices, choices, chosen_here, is_about_devices, is_checked
 from gradlint_rules.portable import switched_off_there, told_the_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -82,20 +83,22 @@ _HELP_ISLAND = "Give it the device of what is computed there: `torch.autocast(x.
 _MADE = ("autocast", "GradScaler")
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every autocast and scaler for CUDA that is enabled on a path without it."""
     found = choices(paths)
     told: set[Span] = set()
-    for tape in paths if found.places else ():
-        elsewhere = found.without_cuda(tape)
-        for fact in _for_cuda(tape) if elsewhere is not None else ():
-            if elsewhere is not None and fact.at not in told and not is_checked(fact, paths):
-                told.add(fact.at)
-                yield _report(fact, elsewhere)
-        for fact in _islands(tape) if elsewhere is not None else ():
-            if elsewhere is not None and fact.at not in told and not is_checked(fact, paths):
-                told.add(fact.at)
-                yield _report_island(fact, elsewhere)
+    for fact, report in paths.some(lambda tape: _found(tape, found)):
+        if fact.at not in told and not is_checked(fact, paths):
+            told.add(fact.at)
+            yield report
+
+
+def _found(tape: Tape, found: Choices) -> Iterator[tuple[Fact, Report]]:
+    """What is for CUDA alone on a path that puts something elsewhere."""
+    elsewhere = found.without_cuda(tape) if found.places else None
+    if elsewhere is not None:
+        yield from ((fact, _report(fact, elsewhere)) for fact in _for_cuda(tape))
+        yield from ((fact, _report_island(fact, elsewhere)) for fact in _islands(tape))
 
 
 def _islands(tape: Tape) -> Iterator[Fact]:

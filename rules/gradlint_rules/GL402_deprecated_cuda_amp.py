@@ -56,11 +56,11 @@ Other uses of `torch.cuda.amp` in code that is never reached are not seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape
 from gradlint_rules.devices import AMP, Amp, gates
 from gradlint_rules.portable import up_to_date
 from gradlint_rules.uncut import safe
@@ -71,17 +71,16 @@ _OLD = ("torch.cuda.amp.", "torch.cpu.amp.")
 _VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)")
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every use of the old names that is not the branch of a test of torch's version."""
     told: set[Span] = set()
-    for tape in paths:
-        for fact in tape.facts(AMP):
-            amp = Amp.read(fact)
-            if not amp.name.startswith(_OLD) or amp.by_version or fact.at in told:
-                continue
-            told.add(fact.at)
-            if not any(_VERSIONS.search(decision.text) for decision in gates(fact, paths)):
-                yield Report(fact.at, *_words(amp), places(fact.at, *calls(fact.stack, ())))
+    for fact in paths.some(lambda tape: tape.facts(AMP)):
+        amp = Amp.read(fact)
+        if not amp.name.startswith(_OLD) or amp.by_version or fact.at in told:
+            continue
+        told.add(fact.at)
+        if not any(_VERSIONS.search(decision.text) for decision in gates(fact, paths)):
+            yield Report(fact.at, *_words(amp), places(fact.at, *calls(fact.stack, ())))
 
 
 def _words(amp: Amp) -> tuple[str, str]:

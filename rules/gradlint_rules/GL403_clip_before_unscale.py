@@ -61,11 +61,12 @@ followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, InPlace, OptimizerStep, Tape, Unscale
+from gradlint.tape import Clip, InPlace, May, OptimizerStep, Unscale
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import unscaled_first
 from gradlint_rules.uncut import safe
@@ -77,14 +78,14 @@ _HELP = "Call `scaler.unscale_(optimizer)` first, once in each step."
 _CLIPS = ("clip", "clamp")
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every clip of gradients that are still scaled; a mere measurement of their norm is a note."""
     told: set[Span] = set()
-    for meeting in (meeting for tape in paths for meeting in meetings(tape)):
+    for meeting in paths.some(meetings):
         clip = meeting.event
         if isinstance(clip, OptimizerStep) or not meeting.scaled or clip.at in told or not _is_clip(clip):
             continue
-        if not is_gated(meeting, paths, Unscale):
+        if not is_gated(meeting, paths, Unscale, May.CLIP):
             told.add(clip.at)
             yield _report(meeting, clip)
 

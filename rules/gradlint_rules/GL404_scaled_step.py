@@ -52,11 +52,12 @@ Where an optimizer comes from outside, it is taken to hold what is trained only 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Event, OptimizerStep, Scaler, ScalerUpdate, Tape, Unscale, ZeroGrad
+from gradlint.tape import Backward, Event, May, OptimizerStep, Scaler, ScalerUpdate, Tape, Unscale, ZeroGrad
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import stepped_by_scaler
 from gradlint_rules.uncut import safe
@@ -67,12 +68,14 @@ AT_RUN_TIME = True
 _OF_SCALERS = (OptimizerStep, ScalerUpdate, Unscale)
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every step of an optimizer by itself after the backward of a scaled loss."""
     found: dict[Span, Meeting] = {}
-    for meeting in (meeting for tape in paths for meeting in meetings(tape)):
+    for meeting in paths.some(meetings):
         step = meeting.event
-        if isinstance(step, OptimizerStep) and step.scaler is None and not is_gated(meeting, paths, OptimizerStep):
+        if not isinstance(step, OptimizerStep) or step.scaler is not None:
+            continue
+        if not is_gated(meeting, paths, OptimizerStep, May.STEP):
             known = found.get(step.at)
             if known is None or (meeting.scaled and not known.scaled):
                 found[step.at] = meeting

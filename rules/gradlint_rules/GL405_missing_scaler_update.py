@@ -54,11 +54,12 @@ A single step with no second one in view needs no update, and is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import OptimizerStep, ScalerUpdate, Tape, Unscale
+from gradlint.tape import May, OptimizerStep, ScalerUpdate, Tape, Unscale
 from gradlint_rules.scaling import updated
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import calls, places
@@ -67,17 +68,16 @@ SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every step of a scaler that the next one of the same optimizer, or its unscaling, follows without an update."""
     told: set[Span] = set()
-    for tape in paths:
-        for first, second in _repeated(tape):
-            if first.at not in told and not _is_gated(first, paths):
-                told.add(first.at)
-                yield _report(first, second, {"elsewhere": "yes"} if _is_updated_elsewhere(first, tape) else {})
+    for tape, first, second in paths.some(_repeated):
+        if first.at not in told and not _is_gated(first, paths):
+            told.add(first.at)
+            yield _report(first, second, {"elsewhere": "yes"} if _is_updated_elsewhere(first, tape) else {})
 
 
-def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep | Unscale]]:
+def _repeated(tape: Tape) -> Iterator[tuple[Tape, OptimizerStep, OptimizerStep | Unscale]]:
     stepped: dict[tuple[int, int], OptimizerStep] = {}
     for event in tape.among(ScalerUpdate, OptimizerStep, Unscale):
         if isinstance(event, ScalerUpdate):
@@ -86,16 +86,16 @@ def _repeated(tape: Tape) -> Iterator[tuple[OptimizerStep, OptimizerStep | Unsca
             key = (id(event.scaler), id(event.optimizer))
             first = stepped.get(key)
             if first is not None and not (isinstance(event, Unscale) and event.iteration == first.iteration):  # GL406
-                yield first, event
+                yield tape, first, event
             if isinstance(event, OptimizerStep):
                 stepped[key] = event
 
 
-def _is_gated(step: OptimizerStep, paths: Sequence[Tape]) -> bool:
-    """Whether the scaler comes from outside, can be disabled, and is updated on another path."""
+def _is_gated(step: OptimizerStep, paths: Paths) -> bool:
+    """Whether the scaler comes from outside, can be disabled, and is updated on another path, or may be."""
     if step.scaler is None or step.scaler.enabled is not None:
         return False
-    return any(tape.of(ScalerUpdate) for tape in paths)
+    return not paths.never(lambda tape: bool(tape.of(ScalerUpdate)), May.SCALE)
 
 
 def _is_updated_elsewhere(step: OptimizerStep, tape: Tape) -> bool:

@@ -61,9 +61,10 @@ Where the step is missing an update as well, that is reported alone: see `missin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Event, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
 from gradlint_rules.scaling import unscaled_once
@@ -76,12 +77,12 @@ _STEPS = re.compile(r"optim\w*step|step_optim")  # `xm.optimizer_step(optimizer)
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every `unscale_` of what an earlier one has unscaled, or a step in the same round."""
     told: set[Span] = set()
-    found = [each for tape in paths for each in _repeated(tape)]
+    found = list(paths.some(_repeated))
     repeated = {id(again) for _, again in found}
-    unscaled = (event for tape in paths for event in tape.of(Unscale))
+    unscaled = paths.some(lambda tape: tape.of(Unscale))
     alone = {event.at for event in unscaled if id(event) not in repeated}
     for first, again in found:
         if again.at not in told:

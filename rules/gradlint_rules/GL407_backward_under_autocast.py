@@ -52,9 +52,10 @@ Operations of modules that are not in view are taken to run where they are calle
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import FRAMEWORK, Backward, Kind, Tape, Value
 from gradlint_rules.visited import visited
@@ -69,10 +70,10 @@ _LOWERED |= {"scaled_dot_product_attention", "lstmcell", "grucell", "rnncell", "
 _LOWERED |= {"convtranspose1d", "convtranspose2d", "convtranspose3d"}
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every backward inside autocast, those first whose graph has parts from outside of it."""
     found: dict[Span, tuple[Backward, Value | None]] = {}
-    for sink in (sink for tape in paths for sink in tape.backwards()):
+    for sink in paths.some(Tape.backwards):
         if sink.autocast is not None and not sink.by_framework:
             outside = _computed_outside(sink)
             if sink.at not in found or (outside is not None and found[sink.at][1] is None):

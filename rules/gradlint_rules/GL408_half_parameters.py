@@ -59,6 +59,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Scaler, Tape, Unscale
 from gradlint_rules.held import identities, reached, share
@@ -71,14 +72,13 @@ _HALF = "half"
 _HELP = "Keep the parameters in float32 and compute under `torch.autocast`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every cast to float16 of parameters whose gradients a scaler unscales."""
     told: set[Span] = set()
-    for tape in paths:
-        for cast, use in _unscaled_in_half(tape):
-            if cast.at not in told:
-                told.add(cast.at)
-                yield _report(cast, use)
+    for cast, use in paths.some(_unscaled_in_half):
+        if cast.at not in told:
+            told.add(cast.at)
+            yield _report(cast, use)
 
 
 def _unscaled_in_half(tape: Tape) -> Iterator[tuple[Fact, OptimizerStep | Unscale]]:

@@ -52,12 +52,13 @@ The other device has to be seen on the same path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape
-from gradlint_rules.devices import CUDA, choices, chosen_here, is_checked, placed, placed_by_name
+from gradlint_rules.devices import CUDA, Choices, choices, chosen_here, is_checked, placed, placed_by_name
 from gradlint_rules.portable import put_on_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -66,19 +67,23 @@ SEVERITY = Severity.WARNING
 _HELP = "Put it where the rest is: `.to(device)`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every place that is CUDA on all paths, on a path that runs elsewhere."""
     found = choices(paths)
-    named = {fact.at for tape in paths for fact in placed_by_name(tape)}
+    named = {fact.at for fact in paths.some(placed_by_name)}
     told: set[Span] = set()
-    for tape in paths if found.places else ():
-        elsewhere = found.without_cuda(tape)
-        for fact in placed(tape) if elsewhere is not None else ():
-            if elsewhere is None or fact.detail != CUDA or found.made_at(fact.at) or fact.at in told:
-                continue
-            if fact.at in named and not is_checked(fact, paths):
-                told.add(fact.at)
-                yield _report(fact, elsewhere)
+    for fact, elsewhere in paths.some(lambda tape: _on_cuda(tape, found)):
+        if fact.at in named - told and not is_checked(fact, paths):
+            told.add(fact.at)
+            yield _report(fact, elsewhere)
+
+
+def _on_cuda(tape: Tape, found: Choices) -> Iterator[tuple[Fact, Fact]]:
+    """What a path puts on CUDA and chooses nowhere, with a place where it puts something on another device."""
+    elsewhere = found.without_cuda(tape) if found.places else None
+    for fact in placed(tape) if elsewhere is not None else ():
+        if elsewhere is not None and fact.detail == CUDA and not found.made_at(fact.at):
+            yield fact, elsewhere
 
 
 def _report(fact: Fact, elsewhere: Fact) -> Report:

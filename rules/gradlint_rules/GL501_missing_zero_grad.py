@@ -127,9 +127,7 @@ AT_RUN_TIME = True
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
     told: set[Span | tuple[Key, _Identity]] = set()
-    if not paths.never(lambda _: False, May.CLEAR):
-        return
-    for account, update, sink in _never_cleared(accounts(paths)):
+    for account, update, sink in _never_cleared(accounts(paths), paths):
         root = key(update.step), account.optimizer.identity  # however many losses one clearing is missing for
         if not {sink.at, root} & told:
             told |= {sink.at, root}
@@ -139,7 +137,7 @@ def check(paths: Paths) -> Iterator[Report]:
             if own.at not in told:
                 told.add(own.at)
                 yield _report_left(account, own, other, [clearing, step])
-    for account, update, sink in _never_cleared(by_hand(paths)):
+    for account, update, sink in _never_cleared(by_hand(paths), paths):
         if sink.at not in told and not _may_be_cleared(account.tape, sink):
             told.add(sink.at)
             yield _report_by_hand(update, sink)
@@ -148,18 +146,23 @@ def check(paths: Paths) -> Iterator[Report]:
 _Identity = tuple[Span, tuple[Span, ...], str, int]
 
 
-def _never_cleared(found_on: Iterable[Account]) -> list[tuple[Account, Update, Backward]]:
+def _never_cleared(found_on: Iterable[Account], paths: Paths) -> list[tuple[Account, Update, Backward]]:
     """The updates that find used gradients under fresh ones of the same loss, if no path clears these."""
     found: dict[tuple[Key, _Identity], tuple[Account, Update, Backward]] = {}
-    sound: set[tuple[Key, _Identity]] = set()
+    sound: dict[int, set[tuple[Key, _Identity]]] = {}  # on a path, by its id
     for account in found_on:
         if account.optimizer.escapes:
             continue
         owner = account.optimizer.identity
         again = {(key(sink), owner): (account, update, sink) for update in account.updates for sink in _again(update)}
         found = again | found
-        sound |= {(place, owner) for place in _repeated(account)} - again.keys()
-    return [found[place] for place in sorted(found.keys() - sound)]
+        cleared = {(place, owner) for place in _repeated(account)} - again.keys()
+        sound.setdefault(id(account.tape), set()).update(cleared)
+
+    def is_never_cleared(place: tuple[Key, _Identity]) -> bool | None:
+        return paths.never(lambda tape: place in sound.get(id(tape), ()), May.CLEAR)
+
+    return [found[place] for place in sorted(found) if is_never_cleared(place)]
 
 
 def _again(update: Update) -> list[Backward]:

@@ -59,6 +59,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
@@ -72,12 +73,14 @@ from gradlint.tape import (
     May,
     ModuleCall,
     Optimizer,
+    OptimizerStep,
     Tape,
     Value,
     leaves,
 )
 from gradlint_rules import computed
-from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, key
+from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
+from gradlint_rules.asked import of_tape
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import backward, places, to_sink
@@ -90,22 +93,36 @@ _HELP = "Clear before the backward, or after the step."
 def check(paths: Paths) -> Iterator[Report]:
     """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one loss of two."""
     told: set[Span] = set()
-    found: list[tuple[Account, Update, Wiped]] = []
-    fed: set[Key] = set()
-    for account in accounts(paths):
-        fed |= {key(update.step) for update in account.updates if update.fresh or update.stale or update.given}
-        found += [(account, update, wiped) for update in account.updates if (wiped := _wiped(update)) is not None]
-    found = [each for each in found if key(each[1].step) not in fed and not _is_put_back(*each)]
-    if found and paths.never(lambda _: False, May.BIND | May.BACKWARD):
-        found = _without_forgotten(paths, found)
-    for account, update, wiped in (*found, *_halves(paths), *_beside_probes(paths)):
+    found = [each for each in paths.some(_wiped_on) if _is_never_fed(key(each[1].step), paths)]
+    for account, update, wiped in (*_without_forgotten(paths, found), *_halves(paths), *_beside_probes(paths)):
         if wiped.clearing.at not in told:
             told.add(wiped.clearing.at)
             yield _report(account, update, wiped)
 
 
+def _wiped_on(tape: Tape) -> Iterator[tuple[Account, Update, Wiped]]:
+    """The steps of a path that find no gradient, for what was cleared."""
+    updates = [(account, update) for account in accounts_on(tape) for update in account.updates]
+    for account, update in updates:
+        wiped = _wiped(update)
+        if wiped is not None and not _is_put_back(account, update, wiped):
+            yield account, update, wiped
+
+
+def _is_never_fed(step: Key, paths: Paths) -> bool:
+    """Whether a step finds gradients on no path, whatever was not run."""
+    return bool(paths.never(lambda tape: step in _fed_on(tape), May.BACKWARD))
+
+
+@of_tape
+def _fed_on(tape: Tape) -> set[Key]:
+    """The steps of a path that find gradients."""
+    updates = (update for account in accounts_on(tape) for update in account.updates)
+    return {key(update.step) for update in updates if update.fresh or update.stale or update.given}
+
+
 def _without_forgotten(
-    paths: Sequence[Tape], found: Sequence[tuple[Account, Update, Wiped]]
+    paths: Paths, found: Sequence[tuple[Account, Update, Wiped]]
 ) -> list[tuple[Account, Update, Wiped]]:
     """Those whose step is not for another loss, which nothing back-propagates: that is told by `unused-loss`.
 
@@ -114,7 +131,7 @@ def _without_forgotten(
     if not found:
         return []
     used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
-    followed = {fact.at for tape in paths for fact in computed.used(tape)}
+    followed = {fact.at for fact in paths.some(computed.used)}
 
     def is_for_another(account: Account, update: Update, wiped: Wiped) -> bool:
         between = range(wiped.sink.order, update.step.order)
@@ -158,43 +175,72 @@ def _is_late(update: Update, wiped: Wiped) -> bool:
     return bool(loops) and loops == [loop for loop, _ in step.iteration] and sink.iteration < step.iteration
 
 
-def _halves(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
+def _halves(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
-    used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
-    inside = {
-        key(sink)
-        for account in accounts(paths)
-        for update in account.updates
-        for sink in update.fresh
-        if {loop for loop, _ in sink.iteration} <= {loop for loop, _ in update.step.iteration}
-    }
     for account in accounts(paths):
         is_known = account.optimizer.complete and not _is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
                 if _is_last_of_loop(update, wiped) or (
-                    key(wiped.sink) not in inside and _is_window_of_loop(account.tape, update, wiped)
+                    _is_window_of_loop(account.tape, update, wiped) and _is_never_used_inside(wiped.sink, paths)
                 ):
                     is_one_step = _is_own(wiped, account.optimizer)
                 else:
-                    is_one_step = key(wiped.sink) not in used and _is_one_step(update, wiped, account.optimizer)
+                    is_one_step = _is_one_step(update, wiped, account.optimizer) and _is_never_used(wiped.sink, paths)
                 if not is_one_step:
                     continue
                 if not wiped.read and not _is_used(account.tape, wiped):
                     yield account, update, wiped
 
 
-def _beside_probes(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wiped]]:
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A step that finds the gradients of a backward."""
+
+    sink: Backward
+    step: OptimizerStep
+
+    @property
+    def optimizer(self) -> Optimizer:
+        return self.step.optimizer
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the step stands in all the loops that the backward stands in."""
+        return {loop for loop, _ in self.sink.iteration} <= {loop for loop, _ in self.step.iteration}
+
+
+@of_tape
+def _uses_on(tape: Tape) -> list[_Use]:
+    updates = (update for account in accounts_on(tape) for update in account.updates)
+    return [_Use(sink, update.step) for update in updates for sink in update.fresh]
+
+
+def _is_never_used(sink: Backward, paths: Paths, optimizer: Optimizer | None = None) -> bool:
+    """Whether no step (of one optimizer) finds the gradients of this statement on any path, whatever was not run."""
+
+    def is_used(tape: Tape) -> bool:
+        used = (use for use in _uses_on(tape) if key(use.sink) == key(sink))
+        return any(optimizer is None or use.optimizer.identity == optimizer.identity for use in used)
+
+    return bool(paths.never(is_used, May.STEP))
+
+
+def _is_never_used_inside(sink: Backward, paths: Paths) -> bool:
+    """Whether no step in its loop finds the gradients of this statement on any path, whatever was not run."""
+
+    def is_used(tape: Tape) -> bool:
+        return any(use.is_inside and key(use.sink) == key(sink) for use in _uses_on(tape))
+
+    return bool(paths.never(is_used, May.STEP))
+
+
+def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients for a step that are cleared with those of a probe, which came after them and are for no step.
 
     `model(probe).sum().backward()`, to read `probe.grad`, and then `model.zero_grad()`.
     """
-    used = {
-        (account.optimizer.identity, key(sink))
-        for account in accounts(paths)
-        for each in account.updates
-        for sink in each.fresh
-    }
+    used = {(use.optimizer.identity, key(use.sink)) for use in paths.some(_uses_on)}
     for account in accounts(paths):
         owner = account.optimizer.identity
         for update in account.updates if account.optimizer.complete and not _is_tapped(account.tape) else ():
@@ -203,7 +249,8 @@ def _beside_probes(paths: Sequence[Tape]) -> Iterator[tuple[Account, Update, Wip
                 probes = [other.sink for other in together if other.sink.order > wiped.sink.order]
                 is_for_it = (owner, key(wiped.sink)) in used and not wiped.read and not _is_late(update, wiped)
                 is_alone = all(key(sink) == key(wiped.sink) for sink in update.fresh)
-                if is_for_it and is_alone and any((owner, key(probe)) not in used for probe in probes):
+                is_probed = any(_is_never_used(probe, paths, account.optimizer) for probe in probes)
+                if is_for_it and is_alone and is_probed:
                     yield account, update, wiped
 
 

@@ -68,6 +68,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape, Value
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
@@ -88,7 +89,7 @@ _SAYS_PARTS = re.compile(
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every loss that is back-propagated whole in several rounds before one step."""
     told: set[Span] = set()
     for account, update, sinks, count, is_shown in (*_counted(paths), *_inner(paths)):
@@ -102,7 +103,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
 _Found = tuple[Account, Update, tuple[Backward, ...], str, bool]  # the last: whether a run shows it as well
 
 
-def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
+def _counted(paths: Paths) -> Iterator[_Found]:
     """Windows that a counter closes."""
     for accumulation in accumulations(paths):
         if not is_counted(accumulation):
@@ -114,7 +115,7 @@ def _counted(paths: Sequence[Tape]) -> Iterator[_Found]:
                 break
 
 
-def _inner(paths: Sequence[Tape]) -> Iterator[_Found]:
+def _inner(paths: Paths) -> Iterator[_Found]:
     """Windows that are a loop of their own over micro-batches."""
     for account in accounts(paths):
         for update in account.updates:

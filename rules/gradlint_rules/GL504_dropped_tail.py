@@ -64,9 +64,10 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, End, May, Tape
+from gradlint_rules.asked import of_tape
 from gradlint_rules.training import with_the_rest
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.windows import Accumulation, Leftover, accumulations, continues, is_counted, leftover
+from gradlint_rules.windows import Accumulation, Leftover, accumulations_on, continues, is_counted, leftover
 from gradlint_rules.words import places, to_sink
 
 SEVERITY = Severity.WARNING
@@ -77,19 +78,32 @@ _HELP = "Step for the last batch, too: `if (i + 1) % n == 0 or i + 1 == len(load
 def check(paths: Paths) -> Iterator[Report]:
     """Every condition of a step behind which gradients are left over, on every path that comes to it."""
     found: dict[Span, Report] = {}
-    flushed: set[Span] = set()
-    for accumulation in accumulations(paths):
-        if not is_counted(accumulation) or max(accumulation.sizes) < 2 or _comes_out_even(accumulation.tape):
-            continue
-        if continues(accumulation):
-            flushed.add(accumulation.gate.at)
-        left = leftover(accumulation)
-        if left is not None:
-            found.setdefault(accumulation.gate.at, _report(left))
-        elif _was_run_out(accumulation):
-            flushed.add(accumulation.gate.at)
-    if found and paths.never(lambda _: False, May.STEP):
-        yield from (found[at] for at in sorted(found.keys() - flushed))
+    for left in paths.some(_left_over):
+        found.setdefault(left.accumulation.gate.at, _report(left))
+    yield from (found[at] for at in sorted(found) if _is_never_flushed(at, paths))
+
+
+def _left_over(tape: Tape) -> Iterator[Leftover]:
+    left = (leftover(accumulation) for accumulation in _uneven(tape))
+    return (each for each in left if each is not None)
+
+
+def _is_never_flushed(gate: Span, paths: Paths) -> bool:
+    """Whether no path uses what is left over at the end of a loop, whatever was not run."""
+    return bool(paths.never(lambda tape: gate in _flushed_on(tape), May.STEP))
+
+
+@of_tape
+def _flushed_on(tape: Tape) -> set[Span]:
+    """The conditions of steps behind which nothing is left over: it is used behind the loop, or in the next one."""
+    flushed = (each for each in _uneven(tape) if continues(each) or (leftover(each) is None and _was_run_out(each)))
+    return {accumulation.gate.at for accumulation in flushed}
+
+
+def _uneven(tape: Tape) -> Iterator[Accumulation]:
+    """The accumulations whose last window can be left open."""
+    found = accumulations_on(tape) if not _comes_out_even(tape) else ()
+    return (each for each in found if is_counted(each) and max(each.sizes) > 1)
 
 
 def _comes_out_even(tape: Tape) -> bool:

@@ -55,11 +55,12 @@ The counter must be one that the analysis can follow: it starts from a number th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Event, Tape
+from gradlint.tape import Event
 from gradlint_rules.training import cleared_with_the_step
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
@@ -70,7 +71,7 @@ AT_RUN_TIME = True
 _HELP = "Clear right after the step, under the same condition."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
     told: set[Span] = set()
     for accumulation in accumulations(paths):

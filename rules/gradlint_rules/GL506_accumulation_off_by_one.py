@@ -57,11 +57,11 @@ The counter must start from a number that is written down.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape
 from gradlint_rules.training import counted_from_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
@@ -72,7 +72,7 @@ AT_RUN_TIME = True
 _HELP = "Count from 1: `if (i + 1) % n == 0:`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every condition that lets the first micro-batch through alone."""
     told: set[Span] = set()
     for accumulation in accumulations(paths):

@@ -91,6 +91,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
@@ -107,9 +108,9 @@ _REFUSED = ("non-leaf-grad", "non-leaf-parameter", "non-leaf-attribute")
 _Freed = tuple[Arrival, Value, Backward]
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every backward through what an earlier one freed."""
-    freed = {id(sink): (value, first) for tape in paths for sink, value, first in _repeated(tape)}
+    freed = {id(sink): (value, first) for sink, value, first in paths.some(_repeated)}
     told: set[Span] = set()
     for at_sink in arrivals(paths):
         again = [(arrival, *freed[id(arrival.sink)]) for arrival in at_sink if id(arrival.sink) in freed]

@@ -82,8 +82,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Kept, Kind, OptimizerStep, Tape, Value
+from gradlint.tape import Kept, Kind, May, OptimizerStep, Tape, Value
+from gradlint_rules.asked import of_tape
 from gradlint_rules.devices import is_below
 from gradlint_rules.training import kept_detached
 from gradlint_rules.uncut import safe
@@ -97,30 +99,50 @@ _HELP = "Keep `.item()` or `.detach()` of it."
 _BETWEEN = "Detach it behind the backward, before the next iteration begins."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
     told: set[Span] = set()
-    keeping = [tape for tape in paths if tape.of(Kept)]
-    needed = {event.at for tape in keeping for event in tape.of(Kept) if _is_needed(event, tape)}
-    vague = {id(event) for tape in keeping for event in _vague(tape.of(Kept))}
-    for tape in (path for path in keeping if path.complete):  # else the backward that needs it may be what was not run
-        graphs = {id(value) for sink in tape.backwards() for value in surely_visited(sink, tape) if not value.is_leaf}
-        for event in tape.of(Kept):
-            if event.at in told | needed or id(event) in vague or _is_written_once(event, tape):
-                continue
-            if _is_part_of_a_step(event, tape):
-                continue
-            if event.how in ("sum", "state") and _is_refused(event, tape):
-                continue
-            if not event.value.requires_grad or not _is_certain(event, graphs):
-                continue
+    for tape, event in paths.some(_retained):
+        if event.at not in told and _is_never_needed(event.at, paths):
             told.add(event.at)
-            is_trained = event.how in ("sum", "state") and _is_trained(event, tape)
-            hints = {"kept": event.value.title, **({"trained": "yes"} if is_trained else {})}
-            severity = Severity.NOTE if event.how == "window" else None
-            where = places(event.at, *calls(event.stack, ()))
-            help_ = _BETWEEN if is_trained else _HELP
-            yield Report(event.at, _message(event), help_, where, severity=severity, hints=hints)
+            yield _report(event, tape)
+
+
+def _is_never_needed(at: Span, paths: Paths) -> bool:
+    """Whether no later backward needs what is kept there on any path, whatever was not run."""
+    return bool(paths.never(lambda tape: at in _needed_on(tape), May.BACKWARD))
+
+
+@of_tape
+def _needed_on(tape: Tape) -> set[Span]:
+    return {event.at for event in tape.of(Kept) if _is_needed(event, tape)}
+
+
+def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
+    """What is kept on a path with a graph that is more than assumed."""
+    kept = tape.of(Kept)
+    needed = _needed_on(tape)
+    vague = {id(event) for event in _vague(kept)}
+    sinks = tape.backwards() if kept else ()
+    graphs = {id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf}
+    for event in kept:
+        if event.at in needed or id(event) in vague or _is_written_once(event, tape):
+            continue
+        if _is_part_of_a_step(event, tape):
+            continue
+        if event.how in ("sum", "state") and _is_refused(event, tape):
+            continue
+        if event.value.requires_grad and _is_certain(event, graphs):
+            yield tape, event
+
+
+def _report(event: Kept, tape: Tape) -> Report:
+    is_trained = event.how in ("sum", "state") and _is_trained(event, tape)
+    hints = {"kept": event.value.title, **({"trained": "yes"} if is_trained else {})}
+    severity = Severity.NOTE if event.how == "window" else None
+    where = places(event.at, *calls(event.stack, ()))
+    help_ = _BETWEEN if is_trained else _HELP
+    return Report(event.at, _message(event), help_, where, severity=severity, hints=hints)
 
 
 def _is_trained(event: Kept, tape: Tape) -> bool:

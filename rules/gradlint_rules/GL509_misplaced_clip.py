@@ -55,8 +55,9 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, May
-from gradlint_rules.accounts import Account, Clipped, Key, accounts, key
+from gradlint.tape import Clip, May, Tape
+from gradlint_rules.accounts import Account, Clipped, Key, accounts_on, key
+from gradlint_rules.asked import of_tape
 from gradlint_rules.held import identities, share
 from gradlint_rules.training import clipped_between
 from gradlint_rules.uncut import safe
@@ -70,17 +71,33 @@ _HELP = "Clip between the backward and the step."
 def check(paths: Paths) -> Iterator[Report]:
     """Every clipping that finds nothing to clip wherever it runs."""
     found: dict[Key, tuple[Account, Clipped]] = {}
-    sound: set[Key] = set()
-    for account in accounts(paths):
-        if not account.updates or not account.backwards:
-            continue
+    for account, clipped in paths.some(_misplaced):
+        found.setdefault(key(clipped.clip), (account, clipped))
+    yield from (_report(*found[place]) for place in sorted(found) if _is_never_in_time(place, paths))
+
+
+def _misplaced(tape: Tape) -> Iterator[tuple[Account, Clipped]]:
+    """The clippings of a path that find nothing to clip."""
+    for account in _training(tape):
         in_time = [clipped.clip for clipped in account.clips if clipped.fresh]
-        sound.update(map(key, in_time))
         for clipped in account.clips:
             if not clipped.fresh and _is_misplaced(account, clipped.clip, in_time):
-                found.setdefault(key(clipped.clip), (account, clipped))
-    if found and paths.never(lambda _: False, May.BACKWARD):
-        yield from (_report(*found[place]) for place in sorted(found.keys() - sound))
+                yield account, clipped
+
+
+def _is_never_in_time(place: Key, paths: Paths) -> bool:
+    """Whether a clipping finds gradients on no path, whatever was not run."""
+    return bool(paths.never(lambda tape: place in _in_time(tape), May.BACKWARD))
+
+
+@of_tape
+def _in_time(tape: Tape) -> set[Key]:
+    """The clippings of a path that find gradients."""
+    return {key(clipped.clip) for account in _training(tape) for clipped in account.clips if clipped.fresh}
+
+
+def _training(tape: Tape) -> list[Account]:
+    return [account for account in accounts_on(tape) if account.updates and account.backwards]
 
 
 def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool:

@@ -55,11 +55,12 @@ In a function that is given its optimizer and scheduler, both must step in the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import OptimizerStep, SchedulerStep, Tape
+from gradlint.tape import May, OptimizerStep, SchedulerStep, Tape
 from gradlint_rules.accounts import Key, key
 from gradlint_rules.training import scheduled_after
 from gradlint_rules.uncut import safe
@@ -71,23 +72,33 @@ _HELP = "Call it after the optimizer's step: at the end of the batch, or of the 
 _AT_ANY_TIME = ("ReduceLROnPlateau", "CosineAnnealingWarmRestarts", "SWALR")
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every scheduler step that comes before the first step of its optimizer, on all the paths that come to it."""
     found: dict[Key, tuple[SchedulerStep, OptimizerStep]] = {}
-    sound: set[Key] = set()
-    is_alone = len({optimizer.name for tape in paths for optimizer in tape.optimizers()}) == 1
-    for tape in paths:
-        seen: set[Key] = set()
-        for event in tape.of(SchedulerStep):
-            if key(event) not in seen:
-                seen.add(key(event))
-                later = _first_step(event, tape, is_alone=is_alone)
-                if later is None or later.order < event.order:
-                    sound.add(key(event))
-                else:
-                    found.setdefault(key(event), (event, later))
-    for place in sorted(found.keys() - sound):
-        yield _report(*found[place])
+    is_alone = len({optimizer.name for optimizer in paths.some(Tape.optimizers)}) == 1
+    for event, step in paths.some(lambda tape: _stepped(tape, is_alone=is_alone)):
+        if step is not None:
+            found.setdefault(key(event), (event, step))
+
+    def is_never_sound(place: Key) -> bool | None:
+        """Whether the optimizer comes first on no path, whatever was not run."""
+        return paths.never(lambda tape: place in _sound_on(tape, is_alone=is_alone), May.STEP)
+
+    yield from (_report(*found[place]) for place in sorted(found) if is_never_sound(place))
+
+
+def _sound_on(tape: Tape, *, is_alone: bool) -> set[Key]:
+    return {key(event) for event, step in _stepped(tape, is_alone=is_alone) if step is None}
+
+
+def _stepped(tape: Tape, *, is_alone: bool) -> Iterator[tuple[SchedulerStep, OptimizerStep | None]]:
+    """The first time that each scheduler steps on a path, with the first step of its optimizer where that is later."""
+    seen: set[Key] = set()
+    for event in tape.of(SchedulerStep):
+        if key(event) not in seen:
+            seen.add(key(event))
+            first = _first_step(event, tape, is_alone=is_alone)
+            yield event, first if first is not None and first.order > event.order else None
 
 
 def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> OptimizerStep | None:

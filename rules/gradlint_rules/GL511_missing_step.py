@@ -57,6 +57,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from gradlint.finding import Denied, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
@@ -81,7 +82,8 @@ from gradlint.tape import (
     ancestors,
     leaves,
 )
-from gradlint_rules.accounts import Account, accounts, idle, is_gradient, key
+from gradlint_rules.accounts import Account, Key, accounts, accounts_on, idle_on, is_gradient, key
+from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.held import distinct, identities, share, share_across
 from gradlint_rules.training import fed, stepped
@@ -96,33 +98,25 @@ _COMPARES = re.compile(r"[<>%]|== *\d")
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every backward whose gradients are cleared in every round and never used; or that is not called."""
-    has_optimizers = any(tape.of(OptimizerMade) or tape.optimizers() for tape in paths)
-    if has_optimizers and not any(_uses_gradients(tape) for tape in paths) and not _hides_code(paths):
+    has_optimizers = any(paths.some(lambda tape: (*tape.of(OptimizerMade), *tape.optimizers())))
+    if has_optimizers and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP) and not _hides_code(paths):
         yield from _without_step(paths)
     told: set[Span] = set()
-    for tape in paths:
-        for fact in _named_alone(tape):
-            if fact.at not in told and tape.optimizers():
-                told.add(fact.at)
-                message = f"`{fact.text}` is not called: nothing is back-propagated"
-                yield Report(fact.at, message, f"Write `{fact.text}()`.")
+    for fact in paths.some(lambda tape: _named_alone(tape) if tape.optimizers() else ()):
+        if fact.at not in told:
+            told.add(fact.at)
+            message = f"`{fact.text}` is not called: nothing is back-propagated"
+            yield Report(fact.at, message, f"Write `{fact.text}()`.")
 
 
 def _without_step(paths: Paths) -> Iterator[Report]:
-    if not paths.never(lambda _: False, May.STEP):
-        return
     told: set[Span] = set()
-    steps = [step for tape in paths for step in tape.of(OptimizerStep)]
-    stepped = {_called(step.optimizer) for step in steps}
     used = {sink for account in accounts(paths) for update in account.updates for sink in update.fresh}
-    for account in (*accounts(paths), *idle(paths)):
+    for account in (*accounts(paths), *paths.some(idle_on)):
         optimizer = account.optimizer
-        if account.updates or optimizer.escapes or optimizer.stepped_elsewhere or _called(optimizer) in stepped:
+        found = list(_idle(account)) if not (optimizer.escapes or optimizer.stepped_elsewhere) else []
+        if not found or not _never_steps(optimizer, paths):
             continue
-        held = identities(optimizer.parameters)
-        if any(share_across(identities(step.optimizer.parameters), held) for step in steps):
-            continue  # another optimizer was made in its place
-        found = list(_idle(account))
         own = [each for each in found if each[0] not in used]  # the generator's loss comes to the critic, too
         for sink, clearing in own or found:
             if sink.at not in told and not _is_tried(sink, account):
@@ -146,6 +140,18 @@ def _without_step(paths: Paths) -> Iterator[Report]:
             yield _report_unassigned(step, sink)
 
 
+def _never_steps(optimizer: Optimizer, paths: Paths) -> bool:
+    """Whether neither the optimizer nor another one in its place steps on any path, whatever was not run."""
+    held = identities(optimizer.parameters)
+
+    def steps(tape: Tape) -> bool:
+        stepping = [step.optimizer for step in tape.of(OptimizerStep)]
+        is_itself = any(_called(each) == _called(optimizer) for each in stepping)
+        return is_itself or any(share_across(identities(each.parameters), held) for each in stepping)
+
+    return bool(paths.never(steps, May.STEP))
+
+
 def _is_tried(sink: Backward, account: Account) -> bool:
     """Whether the optimizer is made in the round of its only backward: how large a batch can be is tried, say."""
     rounds = (event for event in account.tape.of(Iteration) if event.begins and event.order < sink.order)
@@ -165,9 +171,19 @@ def _without_scaler(paths: Paths) -> Iterator[tuple[Account, Backward, Event, Ba
         if account.updates or optimizer.escapes or optimizer.stepped_elsewhere:
             continue
         for sink, clearing in _idle(account):
-            is_used = any(key(sink) == key(other) for other in used)
-            if sink.scaler is None and sink.value.at in scaled and not is_used:
+            if sink.scaler is None and sink.value.at in scaled and _is_never_used(sink, paths):
                 yield account, sink, clearing, scaled[sink.value.at]
+
+
+def _is_never_used(sink: Backward, paths: Paths) -> bool:
+    """Whether no step uses the gradients of this statement on any path, whatever was not run."""
+    return bool(paths.never(lambda tape: key(sink) in _used_on(tape), May.STEP))
+
+
+@of_tape
+def _used_on(tape: Tape) -> set[Key]:
+    updates = (update for account in accounts_on(tape) for update in account.updates)
+    return {key(sink) for update in updates for sink in update.fresh}
 
 
 def _called(optimizer: Optimizer) -> object:
@@ -177,20 +193,20 @@ def _called(optimizer: Optimizer) -> object:
 
 def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
     """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
-    if not paths.never(lambda tape: any(True for _ in tape.backwards()), May.BACKWARD):
+    if not paths.never(lambda tape: bool(tape.of(Backward)), May.BACKWARD | May.STEP):
         return
-    if any(_named_alone(tape) for tape in paths):
+    if any(paths.some(_named_alone)):
         return
-    stepping = [tape for tape in paths if tape.of(OptimizerStep)]
-    followed = {fact.at for tape in paths for fact in used(tape)} if stepping else set()
-    for tape in stepping:
-        for step in tape.of(OptimizerStep):
-            if step.closure:
-                continue
-            for fact, loss in losses(tape):
-                if fact.at not in followed and _is_for(tape, fact, loss, step):
-                    yield step, fact
-                    break
+    followed = {fact.at for fact in paths.some(used)}
+    yield from paths.some(lambda tape: _unfed_on(tape, followed))
+
+
+def _unfed_on(tape: Tape, followed: AbstractSet[Span]) -> Iterator[tuple[OptimizerStep, Fact]]:
+    for step in tape.of(OptimizerStep):
+        fed = (fact for fact, loss in losses(tape) if fact.at not in followed and _is_for(tape, fact, loss, step))
+        fact = next(fed, None) if not step.closure else None
+        if fact is not None:
+            yield step, fact
 
 
 def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
@@ -206,27 +222,27 @@ def _astray(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
 
     Where the model came after the optimizer, that is a stale optimizer (GL513).
     """
-    steps = any(tape.of(OptimizerStep) for tape in paths)
-    may = May.BACKWARD | May.HOLD | May.BIND
-    if not steps or not paths.never(lambda tape: not _is_in_view(tape), may):
+    found = list(paths.some(_astray_on))
+    may = May.BACKWARD | May.HOLD | May.BIND | May.STEP
+    if not found or not paths.never(lambda tape: not _is_in_view(tape), may):
         return
-    used: list[Parameter] | None = None
-    for tape in paths:
-        held = distinct(value for optimizer in tape.optimizers() for value in optimizer.parameters)
-        for step in tape.of(OptimizerStep):
-            if not _is_known(step.optimizer):
-                continue
-            sink, made = _before(step, tape), step.optimizer.order
-            reached = sink.leaves if sink is not None else ()
-            is_later = made is not None and any(leaf.order > made for leaf in reached)
-            is_seen = step.starved if tape.traced else made is not None
-            if sink is None or not reached or is_later or not is_seen:
-                continue
-            if _are_the_same(identities(reached), held) or _came_late(reached, tape):
-                continue
-            used = distinct(value for path in paths for value in _in_use(path)) if used is None else used
-            if not share_across(identities(step.optimizer.parameters), used):
-                yield step, sink
+    used = distinct(paths.some(_in_use))
+    yield from ((step, sink) for step, sink in found if not share_across(identities(step.optimizer.parameters), used))
+
+
+def _astray_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
+    held = distinct(value for optimizer in tape.optimizers() for value in optimizer.parameters)
+    for step in tape.of(OptimizerStep):
+        if not _is_known(step.optimizer):
+            continue
+        sink, made = _before(step, tape), step.optimizer.order
+        reached = sink.leaves if sink is not None else ()
+        is_later = made is not None and any(leaf.order > made for leaf in reached)
+        is_seen = step.starved if tape.traced else made is not None
+        if sink is None or not reached or is_later or not is_seen:
+            continue
+        if not _are_the_same(identities(reached), held) and not _came_late(reached, tape):
+            yield step, sink
 
 
 def _are_the_same(some: Sequence[Parameter], others: Sequence[Parameter]) -> bool:
@@ -274,13 +290,15 @@ def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
 
 def _unassigned(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
-    if not paths.never(_fills, May.CLEAR | May.BACKWARD):
-        return
-    for tape in paths:
-        for step in tape.of(OptimizerStep):
-            if not step.closure and step.optimizer.complete:
-                asked = [sink for sink in tape.backwards() if _is_asked_for(tape, sink, step)]
-                yield from ((step, sink) for sink in asked[-1:])
+    if paths.never(_fills, May.CLEAR | May.BACKWARD | May.STEP):
+        yield from paths.some(_unassigned_on)
+
+
+def _unassigned_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
+    for step in tape.of(OptimizerStep):
+        if not step.closure and step.optimizer.complete:
+            asked = [sink for sink in tape.backwards() if _is_asked_for(tape, sink, step)]
+            yield from ((step, sink) for sink in asked[-1:])
 
 
 def _fills(tape: Tape) -> bool:
@@ -330,10 +348,9 @@ def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
 def _hides_code(paths: Paths) -> bool:
     """Whether a comparison with a counter always goes the same way here: what it leads to was not run."""
     sides: dict[Span, set[str]] = {}
-    for tape in paths:
-        for fact in tape.facts("branch"):
-            if _COMPARES.search(fact.text):
-                sides.setdefault(fact.at, set()).add(fact.detail)
+    for fact in paths.some(lambda tape: tape.facts("branch")):
+        if _COMPARES.search(fact.text):
+            sides.setdefault(fact.at, set()).add(fact.detail)
     return any(side == {"false"} for side in sides.values())
 
 

@@ -52,11 +52,12 @@ A generator that is used up in code out of view counts as fresh.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Fact
 from gradlint_rules.structure import as_list
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import places
@@ -66,15 +67,14 @@ AT_RUN_TIME = True
 _HELP = "Keep the parameters in a list: `list(model.parameters())`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every use of a generator of parameters that is empty by then."""
     told: set[Span] = set()
-    for tape in paths:
-        for fact in tape.facts("exhausted"):
-            if fact.at not in told:
-                told.add(fact.at)
-                before = [Related(at, message) for at, message in fact.related]
-                yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
+    for fact in paths.some(lambda tape: tape.facts("exhausted")):
+        if fact.at not in told:
+            told.add(fact.at)
+            before = [Related(at, message) for at, message in fact.related]
+            yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
 
 
 def _message(fact: Fact) -> str:

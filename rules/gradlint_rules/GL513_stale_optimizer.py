@@ -55,6 +55,7 @@ Layers that an unknown function adds are not seen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
@@ -76,6 +77,7 @@ from gradlint.tape import (
     Value,
     ancestors,
 )  # fmt: skip
+from gradlint_rules.asked import of_tape
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.ERROR
@@ -98,35 +100,53 @@ class _Lost:
 def check(paths: Paths) -> Iterator[Report]:
     """Every late part of a model that is trained by a loss and held by no optimizer, on any path."""
     found: dict[Span, _Lost] = {}
-    kept: set[tuple[Span, str]] = set()
-    for tape in paths:
-        optimizers = _stepping(tape)
-        if not optimizers or not all(optimizer.complete for optimizer in optimizers):
-            continue
-        trained = {id(leaf.parameter): leaf for sink in tape.backwards() for leaf in sink.leaves}
-        late = _late(tape)
-        for fact, parameter in late.values():
-            holder = _holder_of_rest(parameter, optimizers, late)
-            if any(optimizer.holds(parameter) for optimizer in optimizers):
-                kept.add((fact.at, parameter.path))
-            elif id(parameter) in trained and holder is not None:
-                found.setdefault(fact.at, _Lost(fact.at, fact.stack, holder, [])).parameters.append(parameter)
-        if not found:
-            replaced = _replaced(tape, optimizers, late | _late(tape, "copied"))
-            found |= {replaced.at: replaced} if replaced is not None else {}
-    if not found or not paths.never(lambda _: False, May.HOLD):
-        return  # an optimizer may be given them in what was not run
+    for lost in (*paths.some(_lost_on),) or itertools.islice(paths.some(_replaced_on), 1):
+        known = found.setdefault(lost.at, lost)
+        known.parameters.extend(lost.parameters if known is not lost else ())
     for at in sorted(found):
-        lost = [parameter for parameter in found[at].parameters if (at, parameter.path) not in kept]
-        if lost:
-            yield _report(found[at], lost)
+        parameters = [one for one in found[at].parameters if _is_never_held((at, one.path), paths)]
+        if parameters:
+            yield _report(found[at], parameters)
+
+
+_LateAt = tuple[Span, str]  # where a parameter came in, and its path
+
+
+def _is_never_held(late: _LateAt, paths: Paths) -> bool:
+    """Whether no optimizer holds a late parameter on any path, whatever was not run."""
+    return bool(paths.never(lambda tape: late in _held_on(tape), May.HOLD))
+
+
+@of_tape
+def _held_on(tape: Tape) -> set[_LateAt]:
+    """The late parameters of a path that an optimizer holds."""
+    optimizers = _stepping(tape)
+    late = _late(tape).values() if optimizers else ()
+    held = [(fact, one) for fact, one in late if any(optimizer.holds(one) for optimizer in optimizers)]
+    return {(fact.at, parameter.path) for fact, parameter in held}
+
+
+def _lost_on(tape: Tape) -> Iterator[_Lost]:
+    """The late parameters of a path that a loss trains and no optimizer holds, each."""
+    optimizers, late = _stepping(tape), _late(tape)
+    leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves) if optimizers and late else ()
+    trained = {id(leaf.parameter) for leaf in leaves}
+    for fact, parameter in late.values():
+        holder = _holder_of_rest(parameter, optimizers, late)
+        is_held = any(optimizer.holds(parameter) for optimizer in optimizers)
+        if id(parameter) in trained and not is_held and holder is not None:
+            yield _Lost(fact.at, fact.stack, holder, [parameter])
 
 
 def _stepping(tape: Tape) -> list[Optimizer]:
-    """The optimizers that step, which alone can lose what they hold; all of them, where the run ended before that."""
+    """The optimizers that step, which alone can lose what they hold; all of them, where the run ended before that.
+
+    None where one of them may hold more than is known.
+    """
     found = {id(step.optimizer): step.optimizer for step in tape.of(OptimizerStep)}
     cut_off = any(isinstance(event, End) and event.raised for event in tape.events[-1:])
-    return tape.optimizers() if found and cut_off else list(found.values())
+    stepping = tape.optimizers() if found and cut_off else list(found.values())
+    return stepping if all(optimizer.complete for optimizer in stepping) else []
 
 
 def _late(tape: Tape, how: str = "attached") -> _Late:
@@ -154,6 +174,13 @@ def _root(module: Module | None) -> Module | None:
     while module is not None and module.parent is not None:
         module = module.parent
     return module
+
+
+def _replaced_on(tape: Tape) -> Iterator[_Lost]:
+    optimizers = _stepping(tape)
+    replaced = _replaced(tape, optimizers, _late(tape) | _late(tape, "copied")) if optimizers else None
+    if replaced is not None:
+        yield replaced
 
 
 def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:

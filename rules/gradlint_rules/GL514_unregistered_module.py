@@ -82,8 +82,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Clip, Fact, Optimizer, Tape, Value
+from gradlint.tape import Clip, Fact, May, Optimizer, Tape, Value
+from gradlint_rules.asked import of_tape
 from gradlint_rules.overwritten import set_after
 from gradlint_rules.structure import registered
 from gradlint_rules.uncut import unsafe
@@ -96,30 +98,54 @@ _HELP_TENSOR = "Make it a parameter: `nn.Parameter(…)`."
 _HELP = "Put them into `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every plain container of what a loss trains and no optimizer on any path holds."""
-    found: dict[tuple[Span, Span], Fact] = {}
-    kept: set[tuple[Span, Span]] = set()
-    for tape in paths:
-        optimizers = tape.optimizers()
-        trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter}
-        for fact in tape.facts("plain-container"):
-            parameter = fact.value.parameter if fact.value is not None else None
-            if fact.value is None or parameter is None or id(parameter) not in trained:
-                continue
-            is_held = _is_held(fact.value, optimizers)
-            is_left = fact.source is not None and not _is_held(fact.source, optimizers)
-            if is_held or _is_updated_by_hand(fact.value, tape) or _is_looked_at(fact, tape):
-                kept.add((fact.at, parameter.at))
-            elif optimizers and not is_left:
-                found[fact.at, parameter.at] = fact
-    lost = {at: found[at, made] for at, made in sorted(found.keys() - kept)}
+    found = dict(paths.some(_left_on))
+    lost = {at: found[at, made] for at, made in sorted(found) if _is_never_held((at, made), paths)}
     for at, fact in lost.items():
         is_tensor = fact.text == _TENSOR
         what = f"`{fact.detail}` is a plain tensor and" if is_tensor else f"what lies in `{fact.detail}` is"
         message = f"{what} no part of the module: no optimizer holds it, and it is never trained"
         hints = {"kind": fact.text} | ({NOT_SHOWN: "yes"} if is_tensor else {})
         yield Report(at, message, _HELP_TENSOR if is_tensor else _HELP, places(at), hints=hints)
+
+
+_Place = tuple[Span, Span]  # of the container, and of what lies in it
+
+
+def _is_never_held(place: _Place, paths: Paths) -> bool:
+    """Whether no optimizer holds what lies there, nor anything else uses its gradient, whatever was not run."""
+    return bool(paths.never(lambda tape: place in _held_on(tape), May.HOLD | May.READ))
+
+
+@of_tape
+def _held_on(tape: Tape) -> set[_Place]:
+    return {place for place, fact, value in _trained(tape) if _is_kept(fact, value, tape)}
+
+
+def _left_on(tape: Tape) -> Iterator[tuple[_Place, Fact]]:
+    """What lies in plain containers and no optimizer of the path holds."""
+    optimizers = tape.optimizers()
+    for place, fact, value in _trained(tape) if optimizers else ():
+        is_left = fact.source is not None and not _is_held(fact.source, optimizers)
+        if not is_left and not _is_kept(fact, value, tape):
+            yield place, fact
+
+
+def _trained(tape: Tape) -> Iterator[tuple[_Place, Fact, Value]]:
+    """What lies in plain containers and a loss of the path trains."""
+    facts = tape.facts("plain-container")
+    leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves) if facts else ()
+    trained = {id(leaf.parameter) for leaf in leaves}
+    for fact in facts:
+        parameter = fact.value.parameter if fact.value is not None else None
+        if fact.value is not None and parameter is not None and id(parameter) in trained:
+            yield (fact.at, parameter.at), fact, fact.value
+
+
+def _is_kept(fact: Fact, value: Value, tape: Tape) -> bool:
+    is_held = _is_held(value, tape.optimizers())
+    return is_held or _is_updated_by_hand(value, tape) or _is_looked_at(fact, tape)
 
 
 def _is_held(value: Value, optimizers: Sequence[Optimizer]) -> bool:

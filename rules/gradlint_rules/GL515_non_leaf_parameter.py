@@ -51,11 +51,12 @@ Where and in which precision a tensor was made is not looked at: it is taken to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Kind, Tape, Value
+from gradlint.tape import Fact, Kind, Value
 from gradlint_rules.held import STAYS, is_meant_as_leaf
 from gradlint_rules.structure import made_leaf
 from gradlint_rules.uncut import unsafe
@@ -71,15 +72,14 @@ _WHAT = {
 }
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every non-leaf in the place of a leaf."""
     told: set[Span] = set()
-    for tape in paths:
-        for fact in tape.facts(*_WHAT):
-            value = fact.value
-            if value is not None and _is_meant_as_leaf(fact, value) and value.at not in told:
-                told.add(value.at)
-                yield _report(fact, value)
+    for fact in paths.some(lambda tape: tape.facts(*_WHAT)):
+        value = fact.value
+        if value is not None and _is_meant_as_leaf(fact, value) and value.at not in told:
+            told.add(value.at)
+            yield _report(fact, value)
 
 
 def _is_meant_as_leaf(fact: Fact, value: Value) -> bool:

@@ -52,9 +52,10 @@ A module that is unknown can be a parameter, and is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape, Value
 from gradlint_rules.structure import frozen
@@ -71,23 +72,25 @@ _WHY = {
 }
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every freezing in vain of what a later backward trains."""
     told: set[Span] = set()
-    for tape in paths:
-        trained = {
-            id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter
-        }
-        for fact in tape.facts("frozen-in-vain"):
-            if fact.value is None or fact.at in told:
-                continue
-            if trained.get(id(fact.value.parameter), -1) > fact.order and not _is_of_its_own(tape, fact):
-                told.add(fact.at)
-                why, advice = _WHY.get(
-                    fact.detail, (f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`.")
-                )
-                message = f"`{fact.text}` {why}: these parameters go on training"
-                yield Report(fact.at, message, advice, places(fact.at))
+    for fact in paths.some(_frozen_in_vain):
+        if fact.at not in told:
+            told.add(fact.at)
+            unknown = f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`."
+            why, advice = _WHY.get(fact.detail, unknown)
+            message = f"`{fact.text}` {why}: these parameters go on training"
+            yield Report(fact.at, message, advice, places(fact.at))
+
+
+def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:
+    """The freezings of what a later backward of the path trains."""
+    trained = {id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter}
+    for fact in tape.facts("frozen-in-vain"):
+        own = fact.value.parameter if fact.value is not None else None
+        if own is not None and trained.get(id(own), -1) > fact.order and not _is_of_its_own(tape, fact):
+            yield fact
 
 
 def _is_of_its_own(tape: Tape, fact: Fact) -> bool:

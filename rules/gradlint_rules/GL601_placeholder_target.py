@@ -95,6 +95,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Decision, Tape
 
@@ -139,9 +140,9 @@ class _Sample:
         return self.parts[part].said if part in self.parts else ""
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every part of a sample that is read on one path and made up on another."""
-    samples = [_Sample(tape, parts) for tape in paths if (parts := _parts(tape))]
+    samples = list(paths.some(_samples))
     told: set[Span] = set()
     for part in sorted({part for sample in samples for part in sample.parts}):
         read = [sample for sample in samples if sample.says(part) == "read"]
@@ -202,6 +203,13 @@ def _says_real(flag: str, made: _Sample, read: Sequence[_Sample]) -> bool:
     if theirs == {""}:
         return own not in ("", "0") and bool(_SET_FOR_REAL.search(made.parts[flag].name))
     return own != "" and theirs == {own}
+
+
+def _samples(tape: Tape) -> Iterator[_Sample]:
+    """The sample that a path takes, if it takes one."""
+    parts = _parts(tape)
+    if parts:
+        yield _Sample(tape, parts)
 
 
 def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:

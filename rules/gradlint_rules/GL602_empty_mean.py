@@ -63,10 +63,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
@@ -120,21 +121,23 @@ class _Mean:
     is_ratio: bool
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every mean of a selection on a loss path that nothing guards."""
     found: dict[Span, Report] = {}
-    for tape in paths:
-        empty = {id(fact.value): fact.detail for fact in tape.facts("empty-selection")}
-        for sink in tape.backwards():
-            for mean in _empty_means(sink.graph):
-                seen = empty.get(id(mean.selection), "")
-                if seen == "never" or _is_guarded(tape, sink, mean):
-                    continue
-                report = _judged(tape, sink, mean, is_seen=seen == "seen")
-                known = found.get(report.at)
-                if known is None or (known.severity or Severity.NOTE) < (report.severity or Severity.NOTE):
-                    found[report.at] = report
+    for report in paths.some(_unguarded):
+        known = found.get(report.at)
+        if known is None or (known.severity or Severity.NOTE) < (report.severity or Severity.NOTE):
+            found[report.at] = report
     yield from found.values()
+
+
+def _unguarded(tape: Tape) -> Iterator[Report]:
+    empty = {id(fact.value): fact.detail for fact in tape.facts("empty-selection")}
+    for sink in tape.backwards():
+        for mean in _empty_means(sink.graph):
+            seen = empty.get(id(mean.selection), "")
+            if seen != "never" and not _is_guarded(tape, sink, mean):
+                yield _judged(tape, sink, mean, is_seen=seen == "seen")
 
 
 def _judged(tape: Tape, sink: Backward, mean: _Mean, *, is_seen: bool) -> Report:

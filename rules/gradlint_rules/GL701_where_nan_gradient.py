@@ -67,11 +67,12 @@ Overflow (`exp` of large numbers in the branch not taken) is not looked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Tape, Value
+from gradlint.tape import Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import CHOICES, guarded, infinite, is_scaling
@@ -91,7 +92,7 @@ _ROOTS = ("sqrt", "rsqrt")
 _CHOOSES_ZERO = {"zero": "chosen"}  # the root of zero is taken, whose derivative is infinite, too
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The choices around what is undefined where it is not chosen; and what a run saw to make a gradient infinite."""
     told: set[Span] = set()
     for found in met(paths, _choices):
@@ -108,7 +109,7 @@ def check(paths: Sequence[Tape]) -> Iterator[Report]:
             told.add(found.at)
             yield _infinite(found)
 
-    seen = [fact for tape in paths for fact in tape.facts("not-finite")]
+    seen = list(paths.some(lambda tape: tape.facts("not-finite")))
     told |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()  # that says why
     for fact in seen:
         if fact.value is not None and fact.value.at not in told:

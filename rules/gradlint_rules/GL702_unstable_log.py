@@ -58,11 +58,12 @@ Probabilities that come from code outside of the project are not known to be any
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape, Value, ancestors
+from gradlint.tape import Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
@@ -83,7 +84,7 @@ _DRAWS = {"multinomial", "sample"}
 _BOUNDED = {"clamp", "clip", "hardtanh", "tanh", "Tanh", "Hardtanh"}
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The logarithms of probabilities on the way to a loss."""
     for found in met(paths, _logs):
         probability, is_complement = _probability(found.value) or (found.value, False)

@@ -59,11 +59,12 @@ Whether equal points come up is for the data to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape, Value
+from gradlint.tape import Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
@@ -78,7 +79,7 @@ _HELP = "Add a small number inside the root, `(x + 1e-12).sqrt()`, or use `norm`
 _ROOTS = frozenset(["sqrt", "rsqrt", "pow", "hypot"])
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The roots of squares on the way to a loss."""
     for found in met(paths, _roots):
         cause = f"{maker(found.value)} is taken of squares that can be zero{found.condition}"

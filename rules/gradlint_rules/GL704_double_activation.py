@@ -73,11 +73,12 @@ What a model from outside of the project gives is not known to be logits or prob
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Tape, Value
+from gradlint.tape import Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
 from gradlint_rules.numbers import origin
@@ -129,7 +130,7 @@ _HELP = {
 }
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The losses that are given what they do not take."""
     for found in met(paths, _losses):
         loss = found.value

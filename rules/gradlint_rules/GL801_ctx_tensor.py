@@ -69,11 +69,12 @@ Functions whose inputs are not known to be tensors with a gradient are judged by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape, Value
+from gradlint.tape import Value
 from gradlint_rules.functions import saved_for_backward
 from gradlint_rules.uncut import unsafe
 
@@ -85,11 +86,10 @@ _EFFECT = {
 }
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The inputs and outputs that a `forward` keeps on `ctx`."""
     told: set[Span] = set()
-    facts = [fact for tape in paths for fact in tape.facts("ctx-tensor")]
-    for fact in facts:
+    for fact in paths.some(lambda tape: tape.facts("ctx-tensor")):
         if fact.at not in told and (fact.detail == "output" or _surely_has_gradient(fact.value)):
             told.add(fact.at)
             kept = f"an {fact.detail} of the function kept as `{fact.text}`"

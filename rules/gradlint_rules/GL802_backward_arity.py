@@ -64,11 +64,11 @@ The inputs are those of the calls of `apply` in view; optional ones that a call 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Tape
 from gradlint_rules.functions import as_many_gradients
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
@@ -77,11 +77,10 @@ SEVERITY = Severity.ERROR
 _HELP = "Return a tuple with one gradient for each input of `forward`, and `None` for those that have none."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The returns of `backward` that do not fit the inputs."""
     told: set[Span] = set()
-    facts = [fact for tape in paths for fact in tape.facts("gradients")]
-    for fact in facts:
+    for fact in paths.some(lambda tape: tape.facts("gradients")):
         if fact.at not in told:
             told.add(fact.at)
             given, inputs, kind = fact.detail.split()

@@ -70,9 +70,10 @@ A write into a saved tensor is `inplace-saved-tensor` (GL201), with or without `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape, Value
 from gradlint_rules.functions import marked_dirty
@@ -85,13 +86,12 @@ _HELP = "Call `ctx.mark_dirty(…)` with the input before returning it, or work 
 _Written = tuple[Fact, Value | None]
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The inputs written in place and not marked, those that are read again first."""
     found: dict[Span, _Written] = {}
-    for tape in paths:
-        for fact, reader in _written(tape):
-            if reader is not None or fact.at not in found:
-                found[fact.at] = fact, reader
+    for fact, reader in paths.some(_written):
+        if reader is not None or fact.at not in found:
+            found[fact.at] = fact, reader
     for at in sorted(found):
         yield _report(*found[at])
 

@@ -81,25 +81,25 @@ Functions without a `backward` of their own are of no interest here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import Fact
 from gradlint_rules.functions import applied
 from gradlint_rules.uncut import unsafe
 
 SEVERITY = Severity.ERROR
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The calls that go around `apply`."""
     told: set[Span] = set()
-    for tape in paths:
-        for event in tape.facts("function-not-applied"):
-            if event.at not in told:
-                told.add(event.at)
-                yield _report(event)
+    for event in paths.some(lambda tape: tape.facts("function-not-applied")):
+        if event.at not in told:
+            told.add(event.at)
+            yield _report(event)
 
 
 def _report(fact: Fact) -> Report:

@@ -63,6 +63,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Module, ModuleCall, Tape, Value
 from gradlint_rules.functions import through_the_wrapper
@@ -76,21 +77,24 @@ AT_RUN_TIME = True
 _HELP = "Call the wrapper, `ddp(…)`; keep `ddp.module` for saving and evaluation."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The calls of a wrapped module whose gradients are not reduced before a step."""
     told: set[Span] = set()
-    for tape in paths:
-        for replica in replicas(tape, "ddp-made"):
-            if _is_by_hand(tape, replica):
-                continue
-            for update in updates(tape, replica):
-                run = update.passes[-1]
-                call = None if update.is_reduced else _bypass(run, replica)
-                if call is None or (at := _entrance(call, run, replica)) in told:
-                    continue
-                told.add(at)
-                stack = call.stack[: call.stack.index(at)] if at in call.stack else call.stack
-                yield _report(at, stack, update)
+    for at, call, update in paths.some(_bypassing):
+        if at not in told:
+            told.add(at)
+            stack = call.stack[: call.stack.index(at)] if at in call.stack else call.stack
+            yield _report(at, stack, update)
+
+
+def _bypassing(tape: Tape) -> Iterator[tuple[Span, ModuleCall, Update]]:
+    """The calls around the wrapper before a step, each with where a reader finds it."""
+    for replica in replicas(tape, "ddp-made"):
+        for update in updates(tape, replica) if not _is_by_hand(tape, replica) else ():
+            run = update.passes[-1]
+            call = None if update.is_reduced else _bypass(run, replica)
+            if call is not None:
+                yield _entrance(call, run, replica), call, update
 
 
 def _is_by_hand(tape: Tape, replica: Module) -> bool:

@@ -60,11 +60,12 @@ Whether the communication matters is for a profiler to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Tape
+from gradlint.tape import May, OptimizerStep, Tape
 from gradlint_rules.replicas import Pass, Update, replicas, updates
 from gradlint_rules.words import backward, places
 
@@ -72,21 +73,24 @@ SEVERITY = Severity.NOTE
 _HELP = "Run all micro-batches but the last under `ddp.no_sync()`, forward and backward."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The backwards of accumulation under a wrapper, where no path knows of `no_sync`."""
-    if any(tape.facts("no-sync") for tape in paths):
-        return
     told: set[Span] = set()
-    for tape in paths:
-        for replica in replicas(tape):
-            for update in updates(tape, replica):
-                last = _accumulated(update)
-                if last is not None and last.sink.at not in told:
-                    told.add(last.sink.at)
-                    message = f"{backward(last.sink)} reduces all gradients after every micro-batch, for one step"
-                    yield Report(
-                        last.sink.at, message, _HELP, places(last.sink.at, Related(update.step.at, "the step"))
-                    )
+    for last, step in paths.some(_synchronised):
+        at = last.sink.at
+        if at not in told and paths.never(lambda tape: bool(tape.facts("no-sync")), May.SYNC):
+            told.add(at)
+            message = f"{backward(last.sink)} reduces all gradients after every micro-batch, for one step"
+            yield Report(at, message, _HELP, places(at, Related(step.at, "the step")))
+
+
+def _synchronised(tape: Tape) -> Iterator[tuple[Pass, OptimizerStep]]:
+    """The last backward of each accumulation under a wrapper, and the step that uses what is accumulated."""
+    for replica in replicas(tape):
+        for update in updates(tape, replica):
+            last = _accumulated(update)
+            if last is not None:
+                yield last, update.step
 
 
 def _accumulated(update: Update) -> Pass | None:

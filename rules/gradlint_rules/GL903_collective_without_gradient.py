@@ -69,8 +69,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Fact, Kind, Tape, Value
+from gradlint.tape import Cut, Fact, Kind, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.functions import own_shard_put_back
 from gradlint_rules.met import met
@@ -103,14 +104,13 @@ _HELP = {
 }
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The collectives that cut or falsify a route to a loss."""
     for found in met(paths, _gathered):
         cause = f"{operation(found.value.op)} fills tensors without a graph{found.condition}"
         message = f"{cause}: {loss_of(found.sink)} gives no gradient to what was sent"
         yield Report(found.at, message, _HELP[True], found.related())
-    called = {id(tape): tape.facts("collective") for tape in paths}
-    for found in met(paths, lambda arrival: _reduced(arrival, called[id(arrival.tape)])):
+    for found in met(paths, lambda arrival: _reduced(arrival, arrival.tape.facts("collective"))):
         change = f"this changes a value of {loss_of(found.sink)} in place{found.condition}"
         message = f"{change}, and its gradient stays that of this rank alone"
         yield Report(found.at, message, _HELP[False], found.related())

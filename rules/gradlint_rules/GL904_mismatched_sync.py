@@ -64,11 +64,12 @@ Conditions that the analysis cannot evaluate, in the round of the step, are take
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Event, Tape
+from gradlint.tape import Event, Fact, Tape
 from gradlint_rules.functions import synchronised_with_the_step
 from gradlint_rules.replicas import Update, replicas, updates
 from gradlint_rules.uncut import unsafe
@@ -78,17 +79,22 @@ SEVERITY = Severity.ERROR
 _HELP = "Decide `no_sync()` and the step by one condition: no `no_sync()` for the last micro-batch before a step."
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """The `no_sync` regions that hold the last micro-batch before a step."""
     told: set[Span] = set()
-    for tape in paths:
-        for replica in replicas(tape):
-            for update in updates(tape, replica):
-                region = update.passes[-1].unsynchronised
-                if region is None or update.is_reduced or region.at in told or _is_open(tape, update.step):
-                    continue
-                told.add(region.at)
-                yield _report(region.at, update)
+    for region, update in paths.some(_closed):
+        if region.at not in told:
+            told.add(region.at)
+            yield _report(region.at, update)
+
+
+def _closed(tape: Tape) -> Iterator[tuple[Fact, Update]]:
+    """The regions that hold the last backward of an update, which nothing reduces behind them."""
+    for replica in replicas(tape):
+        for update in updates(tape, replica):
+            region = update.passes[-1].unsynchronised
+            if region is not None and not update.is_reduced and not _is_open(tape, update.step):
+                yield region, update
 
 
 def _is_open(tape: Tape, event: Event) -> bool:

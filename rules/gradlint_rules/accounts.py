@@ -7,6 +7,7 @@ from dataclasses import field
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
+from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
     Clip,
@@ -23,7 +24,7 @@ from gradlint.tape import (
     ZeroGrad,
     ancestors,
 )
-from gradlint_rules.asked import of_paths, of_tape
+from gradlint_rules.asked import of_tape
 from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 
@@ -104,43 +105,50 @@ def key(event: Event) -> Key:
     return event.at, event.stack
 
 
-@of_paths
-def accounts(paths: Sequence[Tape]) -> list[Account]:
+def accounts(paths: Paths) -> list[Account]:
     """The accounts of every optimizer on every path, but for those that a framework keeps by itself."""
-    return [_account(tape, optimizer) for tape in paths for optimizer in tape.optimizers()]
+    return list(paths.some(accounts_on))
 
 
-def idle(paths: Sequence[Tape]) -> Iterator[Account]:
-    """The accounts of optimizers that are made, and neither step nor clear."""
-    for tape in paths:
-        busy = {id(optimizer) for optimizer in tape.optimizers()}
-        for event in tape.of(OptimizerMade):
-            if id(event.optimizer) not in busy:
-                account = _account(tape, event.optimizer)
-                account.backwards[:] = [sink for sink in account.backwards if sink.order > event.order]
-                yield account
+@of_tape
+def accounts_on(tape: Tape) -> list[Account]:
+    """The accounts of every optimizer on one path."""
+    return [_account(tape, optimizer) for optimizer in tape.optimizers()]
 
 
-def by_hand(paths: Sequence[Tape]) -> Iterator[Account]:
+def idle_on(tape: Tape) -> Iterator[Account]:
+    """The accounts of optimizers that are made on a path, and neither step nor clear."""
+    busy = {id(optimizer) for optimizer in tape.optimizers()}
+    for event in tape.of(OptimizerMade):
+        if id(event.optimizer) not in busy:
+            account = _account(tape, event.optimizer)
+            account.backwards[:] = [sink for sink in account.backwards if sink.order > event.order]
+            yield account
+
+
+def by_hand(paths: Paths) -> Iterator[Account]:
     """The accounts of parameters that no optimizer holds and the program updates itself: `p -= rate * p.grad`."""
-    optimizers = [optimizer for tape in paths for optimizer in _made(tape)]
+    optimizers = list(paths.some(_made))
     if any(optimizer.escapes or not optimizer.complete for optimizer in optimizers):
-        return
-    for tape in (path for path in paths if path.of(Backward)):
-        steps: dict[Parameter, dict[int, OptimizerStep]] = {}
-        for event in tape.of(InPlace):
-            held = _descending(event)
-            if held is None or held.parameter is None or any(made.holds(held.parameter) for made in optimizers):
-                continue
-            updates = steps.setdefault(held.parameter, {})
-            own = next((step.optimizer for step in updates.values()), None)
-            own = own or Optimizer(held.parameter.path, "", held.at, [held])
-            step = OptimizerStep(at=event.at, stack=event.stack, iteration=event.iteration, optimizer=own)
-            step.order = event.order
-            updates[event.order] = step
-        for updates in steps.values():
-            own = next(iter(updates.values())).optimizer
-            yield _account(tape, own, [updates.get(event.order, event) for event in tape.among(*_KINDS)])
+        return iter(())
+    return paths.some(lambda tape: _by_hand_on(tape, optimizers))
+
+
+def _by_hand_on(tape: Tape, optimizers: Sequence[Optimizer]) -> Iterator[Account]:
+    steps: dict[Parameter, dict[int, OptimizerStep]] = {}
+    for event in tape.of(InPlace) if tape.of(Backward) else ():
+        held = _descending(event)
+        if held is None or held.parameter is None or any(made.holds(held.parameter) for made in optimizers):
+            continue
+        updates = steps.setdefault(held.parameter, {})
+        own = next((step.optimizer for step in updates.values()), None)
+        own = own or Optimizer(held.parameter.path, "", held.at, [held])
+        step = OptimizerStep(at=event.at, stack=event.stack, iteration=event.iteration, optimizer=own)
+        step.order = event.order
+        updates[event.order] = step
+    for updates in steps.values():
+        own = next(iter(updates.values())).optimizer
+        yield _account(tape, own, [updates.get(event.order, event) for event in tape.among(*_KINDS)])
 
 
 def _made(tape: Tape) -> list[Optimizer]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-from gradlint.tape import Backward, Decision, OptimizerStep, Tape, Value, ZeroGrad
+from gradlint.paths import Paths
+from gradlint.tape import Backward, Decision, May, OptimizerStep, Tape, Value, ZeroGrad
 from gradlint_rules.asked import of_paths
 
 _Key = tuple[Span, bool, int]
@@ -37,20 +38,22 @@ class Arrival:
 
 
 @of_paths
-def arrivals(paths: Sequence[Tape]) -> Sequence[Sequence[Arrival]]:
+def arrivals(paths: Paths) -> Sequence[Sequence[Arrival]]:
     """All arrivals, those at one sink together, in the order of the source."""
     sinks: dict[tuple[Span, tuple[Span, ...]], list[Arrival]] = {}
-    for tape in paths:
-        for sink in tape.backwards():
-            sinks.setdefault((sink.at, sink.stack), []).append(Arrival(tape, sink))
-    return [_judged(sinks[key]) for key in sorted(sinks)]
+    for arrival in paths.some(_on):
+        sinks.setdefault((arrival.sink.at, arrival.sink.stack), []).append(arrival)
+    return [_judged(sinks[key], paths) for key in sorted(sinks)]
 
 
-def _judged(found: list[Arrival]) -> list[Arrival]:
-    """The arrivals at one sink; where none has a gradient, a `try` around it hides that."""
-    if not all(arrival.sink.caught and not arrival.loss.requires_grad for arrival in found):
-        return found
-    if not any(map(_trains, found)):
+def _on(tape: Tape) -> Iterator[Arrival]:
+    return (Arrival(tape, sink) for sink in tape.backwards())
+
+
+def _judged(found: list[Arrival], paths: Paths) -> list[Arrival]:
+    """The arrivals at one sink; where none has a gradient, whatever was not run, a `try` around it hides that."""
+    works = {id(arrival.tape) for arrival in found if arrival.loss.requires_grad or not arrival.sink.caught}
+    if works or not any(map(_trains, found)) or not paths.never(lambda tape: id(tape) in works, May.BIND):
         return found
     return [Arrival(arrival.tape, arrival.sink, in_vain=True) for arrival in found]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar, cast
 
+from gradlint.paths import Paths
 from gradlint.tape import Tape
 
 _Answer = TypeVar("_Answer")
@@ -23,17 +24,13 @@ def of_tape(function: Callable[[Tape], _Answer]) -> Callable[[Tape], _Answer]:
     return ask
 
 
-def of_paths(function: Callable[[Sequence[Tape]], _Answer]) -> Callable[[Sequence[Tape]], _Answer]:
+def of_paths(function: Callable[[Paths], _Answer]) -> Callable[[Paths], _Answer]:
     """Has `function` work out its answer about the paths of an entry once."""
 
     @functools.wraps(function)
-    def ask(paths: Sequence[Tape]) -> _Answer:
-        if not paths:
-            return function(paths)
-        about, answer = paths[0].answers.get(function, (None, None))
-        if about is not paths:
-            answer = function(paths)
-            paths[0].answers[function] = paths, answer
-        return cast("_Answer", answer)
+    def ask(paths: Paths) -> _Answer:
+        if function not in paths.answers:
+            paths.answers[function] = function(paths)
+        return cast("_Answer", paths.answers[function])
 
     return ask

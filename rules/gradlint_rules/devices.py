@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Decision, Event, Fact, Tape
+from gradlint.paths import Paths
+from gradlint.tape import Decision, Event, Fact, May, Tape
 from gradlint_rules.accounts import Key, key
-from gradlint_rules.asked import of_paths
+from gradlint_rules.asked import of_paths, of_tape
 
 AMP, PLACED, NAMED, NEEDS_CUDA = "amp", "placed", "named", "needs-cuda"
 CUDA, UNKNOWN = "cuda", "unknown"
@@ -62,12 +63,11 @@ class Choices:
 
 
 @of_paths
-def choices(paths: Sequence[Tape]) -> Choices:
+def choices(paths: Paths) -> Choices:
     """The choosing places of all paths together; a function that is called for two devices chooses neither."""
     seen: dict[Key, set[str]] = {}
-    for tape in paths:
-        for fact in placed(tape):
-            seen.setdefault(key(fact), set()).update(fact.detail.split(" "))
+    for fact in paths.some(placed):
+        seen.setdefault(key(fact), set()).update(fact.detail.split(" "))
     return Choices(frozenset(place for place, types in seen.items() if len(types) > 1))
 
 
@@ -97,20 +97,25 @@ def _is_about_the_choice(text: str) -> bool:
     return bool(_ABOUT_CUDA.search(text)) and "is_available" not in text and "device_count" not in text
 
 
-def gates(event: Event, paths: Sequence[Tape]) -> list[Decision]:
+def gates(event: Event, paths: Paths) -> list[Decision]:
     """The decisions without which this is never come to: alike on all paths that do, other on one that does not.
 
-    Where no path goes the other way, since those of an entry are bounded, what stands below the condition counts.
+    Where no path goes the other way, what stands below the condition counts, and all where that way may lead elsewhere.
     """
-    having = [tape for tape in paths if any(other.at == event.at for other in tape.events)]
-    common = set.intersection(*(_made(tape) for tape in having)) if having else set()
-    made = set().union(*map(_made, paths))
+    having = list(paths.some(lambda tape: [tape] if any(other.at == event.at for other in tape.events) else []))
+    common = set.intersection(*map(_made, having)) if having else set()
     return [
         decision
         for decision in (having[0].decisions if having else ())
         if (decision.at, decision.holds) in common
-        and ((decision.at, not decision.holds) in made or is_below(event, decision))
+        and (is_below(event, decision) or not _is_always_alike(decision, paths))
     ]
+
+
+def _is_always_alike(decision: Decision, paths: Paths) -> bool:
+    """Whether no path goes the other way at a decision, or none that was not run leads elsewhere there."""
+    other_way = decision.at, not decision.holds
+    return bool(paths.never(lambda tape: other_way in _made(tape), May.LEAVE))
 
 
 def is_below(event: Event, decision: Decision) -> bool:
@@ -122,11 +127,12 @@ def is_below(event: Event, decision: Decision) -> bool:
     )
 
 
+@of_tape
 def _made(tape: Tape) -> set[tuple[Span, bool]]:
     return {(decision.at, decision.holds) for decision in tape.decisions}
 
 
-def is_checked(event: Event, paths: Sequence[Tape]) -> bool:
+def is_checked(event: Event, paths: Paths) -> bool:
     """Whether a question about the device stands before this."""
     return any(_ABOUT_DEVICES.search(decision.text) for decision in gates(event, paths))
 

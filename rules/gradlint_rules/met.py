@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
-from gradlint.tape import Backward, Tape, Value
+from gradlint.paths import Paths
+from gradlint.tape import Backward, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.words import calls, places, to_sink, when
 
@@ -31,7 +32,7 @@ class Met:
         return places(self.at, *first, *calls(self.value.stack, self.sink.stack), to_sink(self.sink))
 
 
-def met(paths: Sequence[Tape], find: Find) -> Iterator[Met]:
+def met(paths: Paths, find: Find) -> Iterator[Met]:
     """What `find` finds at the losses of an entry, each place once."""
     told: set[Span] = set()
     for sink in arrivals(paths):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
+from gradlint.paths import Paths
 from gradlint.tape import Backward, DType, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.asked import of_tape
@@ -66,10 +67,10 @@ def set_after(order: int, tape: Tape) -> set[int]:
     return {id(owner.parameter) for owner in owners if owner.parameter is not None}
 
 
-def overwritten(paths: Sequence[Tape], *, counted: bool) -> Iterator[Overwritten]:
+def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
     """What was saved and then written, each write once: by writes that autograd sees, or by those that it does not."""
     told: set[Span] = set()
-    stale = {id(sink): found[counted] for tape in paths for sink, found in _stale(tape)}
+    stale = {id(sink): found[counted] for sink, found in paths.some(_stale)}
     for sink in arrivals(paths):
         found = [(arrival, *entry) for arrival in sink for entry in stale[id(arrival.sink)]]
         for arrival, user, saved, write in found:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
+from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
     Clip,
     Event,
     Fact,
     InPlace,
+    May,
     Optimizer,
     OptimizerStep,
     Parameter,
@@ -188,14 +190,14 @@ def _met(
             yield Meeting(tape, event, gradients, tuple(one for one in met if not gradients.is_unscaled(one)))
 
 
-def is_gated(meeting: Meeting, paths: Sequence[Tape], kind: type[Event]) -> bool:
-    """Whether it is not known that the scaler is enabled, and another path does what is right with it.
+def is_gated(meeting: Meeting, paths: Paths, kind: type[Event], may: May) -> bool:
+    """Whether it is not known that the scaler is enabled, and another path does what is right with it, or may do it.
 
     `if use_amp: scaler.unscale_(optimizer)`, where a scaler that is passed in is disabled without `use_amp`.
     """
     if meeting.gradients.scaler.enabled is not None:
         return False
-    return any(_is_right(event) for tape in paths for event in tape.of(kind))
+    return not paths.never(lambda tape: any(map(_is_right, tape.of(kind))), may)
 
 
 def _is_right(event: Event) -> bool:

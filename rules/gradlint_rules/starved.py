@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Denied, Related, Severity, Span
+from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
     Cut,
@@ -122,13 +123,13 @@ def place(cut: Value) -> Span:
     return cut.at
 
 
-def starved(paths: Sequence[Tape], why: Why) -> Iterator[Starved]:
+def starved(paths: Paths, why: Why) -> Iterator[Starved]:
     """The losses of an entry that get no gradient for the reason `why`, each culprit once."""
     told: set[Span] = set()
     for blamed in _blamed(paths):
         if why is Why.CONSTANT and (_is_always_cut(blamed) or _is_no_loss(blamed)):
             continue
-        for found in _at_sink(blamed, why):
+        for found in _at_sink(blamed, why, paths):
             if found.at not in told and not is_bypassed(found.culprit, found.arrival.tape):
                 told.add(found.at)
                 yield found
@@ -138,13 +139,13 @@ _Blame = dict[Why, list[Value]]
 
 
 @of_paths
-def _blamed(paths: Sequence[Tape]) -> list[list[tuple[Arrival, _Blame]]]:
+def _blamed(paths: Paths) -> list[list[tuple[Arrival, _Blame]]]:
     """What is to blame at each arrival of a loss, those at one sink together; of the sinks where anything is."""
     found = ([(arrival, _blame(arrival)) for arrival in sink] for sink in arrivals(paths))
     return [blamed for blamed in found if any(blame for _, blame in blamed)]
 
 
-def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why) -> Iterator[Starved]:
+def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why, paths: Paths) -> Iterator[Starved]:
     """For each culprit at one sink, the path on which the fewest decisions lead to it."""
     by_place: dict[Span, list[tuple[Arrival, list[Value]]]] = {}
     for arrival, blame in blamed:
@@ -157,13 +158,13 @@ def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why) -> Iterator[Sta
         rivals = [arrival for arrival, _ in blamed if id(arrival.sink) not in guilty]
         told = [(conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]]
         decisions, arrival, (culprit, *others) = min(told, key=lambda entry: len(entry[0]))
-        yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed))
+        yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed, paths))
 
 
-def _is_always(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
+def _is_always(blamed: Sequence[tuple[Arrival, _Blame]], paths: Paths) -> bool:
     """Whether a loss arrives without a gradient on every path, and no code that was not run may bring one."""
-    whole = (arrival.tape.complete and not arrival.tape.unrun(May.BIND) for arrival, _ in blamed)
-    return all(arrival.is_starved for arrival, _ in blamed) and all(whole)
+    fed = {id(arrival.tape) for arrival, _ in blamed if not arrival.is_starved}
+    return bool(paths.never(lambda tape: id(tape) in fed, May.BIND))
 
 
 def _is_always_cut(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:

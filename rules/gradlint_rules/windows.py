@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
+from gradlint.paths import Paths
 from gradlint.tape import Backward, End, Event, Fact, Iteration, Kind, OptimizerStep, Tape, Value, ZeroGrad
-from gradlint_rules.accounts import Account, Key, Update, accounts, key
-from gradlint_rules.asked import of_paths
+from gradlint_rules.accounts import Account, Key, Update, accounts_on, key
+from gradlint_rules.asked import of_tape
 from gradlint_rules.words import bare
 
 
@@ -84,11 +85,16 @@ class Accumulation:
         return sum(key(sink) == key(self.sinks[0]) for sink in (*update.fresh, *wiped))
 
 
-@of_paths
-def accumulations(paths: Sequence[Tape]) -> list[Accumulation]:
+def accumulations(paths: Paths) -> Iterator[Accumulation]:
     """Every accumulation on the paths on which each branch goes the same way in all rounds."""
-    uniform = (account for account in accounts(paths) if account.updates and _is_uniform(account.tape))
-    return [found for account in uniform for found in _of(account)]
+    return paths.some(accumulations_on)
+
+
+@of_tape
+def accumulations_on(tape: Tape) -> list[Accumulation]:
+    """Every accumulation on a path; none where a branch goes both ways."""
+    updated = [account for account in accounts_on(tape) if account.updates]
+    return [found for account in updated for found in _of(account)] if updated and _is_uniform(tape) else []
 
 
 def _is_uniform(tape: Tape) -> bool:

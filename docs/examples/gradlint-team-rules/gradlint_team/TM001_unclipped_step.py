@@ -42,9 +42,10 @@ A clip of some of the parameters counts for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.finding import Severity
+from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Clip, Optimizer, OptimizerStep, Tape
 
@@ -52,9 +53,9 @@ SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 
 
-def check(paths: Sequence[Tape]) -> Iterator[Report]:
+def check(paths: Paths) -> Iterator[Report]:
     """Every step, on any path, whose gradients were not clipped since the step before."""
-    found = {step.at: step.optimizer for tape in paths for step in _unclipped(tape)}
+    found = {step.at: step.optimizer for step in paths.some(_unclipped)}
     for at in sorted(found):
         message = f"`{found[at].name}` steps with gradients that nothing has clipped"
         yield Report(at, message, "Clip between the backward and the step.")
