@@ -66,3 +66,31 @@ def test_a_missing_zero_grad_is_seen(shape: str, clears: bool, tmp_path: pathlib
     script.write_text(TRAINING.format(before=before, loss=loss, clear=clear))
     found = [finding.code for finding in gradlint.check([script])]
     assert found == ([] if clears else ["GL501"])
+
+
+KEYWORDS = """\
+import torch
+
+
+def train(model, criterion, loader, optimizer, **options):
+    scaler = options.get("scaler")
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        if scaler is None:
+            loss.backward()
+            optimizer.step()
+            continue
+        scaler.scale(loss).backward()
+        {}
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+"""
+
+
+@pytest.mark.parametrize("unscales", [True, False])
+def test_further_keywords_of_what_is_entered_are_open(unscales: bool, tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "engine.py"
+    script.write_text(KEYWORDS.format("scaler.unscale_(optimizer)" if unscales else "pass"))
+    assert [finding.code for finding in gradlint.check([script])] == ([] if unscales else ["GL403"])

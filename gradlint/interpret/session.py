@@ -548,7 +548,7 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
     assert frame.source is not None
     assert source is not None
     node = ir.Literal((entry.line, 0, entry.line, 0), None)
-    call = Call(entry.name, [], {}, node, frame)
+    call = Call(entry.name, [], {}, node, frame, open=True)
     value = program.bind(m, frame, entry.function[0])
     if value is None:
         return

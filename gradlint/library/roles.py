@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from gradlint import names, tape
-from gradlint.interpret.values import Abstract, Call, Instance, Object, Unknown
+from gradlint.interpret.values import Abstract, Call, Instance, Object, Symbol, Unknown
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -31,14 +31,22 @@ def named(text: str) -> Role:
 
 def role(m: Machine, unknown: Unknown, call: Call) -> Role:
     """What something unknown is in a call of its method: what it was used as; else what it is called there."""
-    return _used_as(m, unknown) or named(call.name.rpartition(".")[0]) or named(unknown.symbol.text)
+    return _used_as(m, unknown) or named(call.name.rpartition(".")[0]) or named(_name(unknown.symbol))
 
 
 def looks_like_optimizer(m: Machine, value: Abstract) -> bool:
     """Whether a value is an optimizer, or something unknown that is used or named like one."""
     if isinstance(value, Object | Instance):
         return isinstance(value.state.get("handle"), tape.Optimizer)
-    return isinstance(value, Unknown) and (_used_as(m, value) or named(value.symbol.text)) == "optimizer"
+    return isinstance(value, Unknown) and (_used_as(m, value) or named(_name(value.symbol))) == "optimizer"
+
+
+def _name(symbol: Symbol) -> str:
+    """How the program calls it: what comes out of a dict has its key as a name."""
+    match symbol.key:
+        case ("item", str(key)):
+            return key
+    return symbol.text
 
 
 def _used_as(m: Machine, unknown: Unknown) -> Role:
