@@ -330,12 +330,13 @@ def _is_in_view(m: Machine, frame: Frame) -> bool:
 
 def prepare(m: Machine, instance: Instance) -> None:
     """Gives an object of a torch module class its place among modules."""
-    if any(_is_module(base) for base in instance.cls.libraries()):
+    if is_module(instance.cls):
         instance.module = tape.Module(f"<{instance.cls.name}>")
 
 
-def _is_module(base: str) -> bool:
-    return is_a(canonical(base), "torch.nn.Module")
+def is_module(cls: Class) -> bool:
+    """Whether a class is derived from `nn.Module`."""
+    return any(is_a(canonical(base), "torch.nn.Module") for base in cls.libraries())
 
 
 def initialise(m: Machine, instance: Instance, call: Call) -> None:

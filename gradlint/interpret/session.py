@@ -558,6 +558,8 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             if not last:
                 value = value.namespace.get(name)
                 continue
+            if entry.contract == "forward" and not calls.is_module(value):
+                return
             instance = _object(m, value, call)
             program.ask(frame, parts.below(instance.cls.name))
             _forget(m, instance, name, source.tree)

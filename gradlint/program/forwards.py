@@ -13,35 +13,51 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gradlint.program.losses import Definition
+from gradlint import memo
+from gradlint.program.losses import Definition, Part
 
 _MODULES = ("Module", "ModuleList", "ModuleDict", "Sequential")
-_FORWARD = "forward"
+_FORWARD, _MAKER = "forward", "__init__"
+_LIBRARIES = sys.stdlib_module_names | {"torch"}
 _WRITES = r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=|out\s*="
 _SINGULAR = r"sqrt|log|norm\(|\*\*|pow|/|acos|asin|atan2|cdist|softmax|where|masked_fill|nan|std\(|var\(|mean\("
 _GRADIENTS = r"no_grad|inference_mode|set_grad|requires_grad|\.data\b|detach|Parameter\(|\.apply\(|checkpoint|autograd"
 _HELD = r"=\s*[\[({]|append\(|dict\(|list\(|setattr|add_module|register"
+_DERIVED = re.compile(r"^class \w+\(", re.MULTILINE)
 _HAZARD = re.compile("|".join((_WRITES, _SINGULAR, _GRADIENTS, _HELD)))
 
 
 def speaks_of_modules(text: str) -> bool:
     """Whether a file can hold a module whose `forward` is worth entering, by its text alone."""
-    return "def forward(" in text and "torch" in text and _HAZARD.search(text) is not None
+    has_modules = "def forward(" in text or _DERIVED.search(text) is not None
+    return has_modules and "torch" in text and _HAZARD.search(text) is not None
 
 
-def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Definition]:
-    """The `forward` methods of the modules of a file that are worth entering."""
+def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
+    """The `forward` methods of the modules of a file that are worth entering, and those that a class inherits."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    by_name: dict[str, list[Definition]] = {}
+    by_class: dict[str, dict[str, Definition]] = {}
     for each in definitions:
-        by_name.setdefault(each.path[-1], []).append(each)
-    for each in definitions:
-        if len(each.path) == 2 and each.path[1] == _FORWARD and _takes_something(each.node):
-            owner = classes.get(each.path[0])
-            if owner is not None and is_module(owner, classes) and _has_hazard(owner, classes, definitions):
-                yield each
+        if len(each.path) == 2 and each.path[0] in classes:
+            by_class.setdefault(each.path[0], {})[each.path[1]] = each
+    for name, methods in by_class.items():
+        if not is_module(classes[name], classes, _imported(tree)):
+            continue
+        own = methods.get(_FORWARD)
+        if own is None:
+            yield from _inherited(name, methods)
+        elif _takes_something(own.node) and _has_hazard(classes[name], definitions):
+            yield Part(own.path, own.node.lineno)
+
+
+def _inherited(name: str, methods: Mapping[str, Definition]) -> Iterator[Part]:
+    """The `forward` that a class inherits, where one of its own methods holds a hazard: that method leads to it."""
+    first = next((each for each in methods.values() if _HAZARD.search(each.text) and each.path[1] != _MAKER), None)
+    if first is not None:
+        yield Part((name, _FORWARD), first.node.lineno)
 
 
 def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -50,21 +66,48 @@ def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return len(given.posonlyargs) + len(given.args) > 1 or bool(given.vararg or given.kwonlyargs)
 
 
-def is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
-    """Whether a class is derived from `nn.Module`, as far as its file says; a layer of a library is one, too."""
+def is_module(
+    cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], imported: Collection[str] = frozenset()
+) -> bool:
+    """Whether a class is derived from `nn.Module`, as far as its file says; a layer of a library is one, too.
+
+    A base that is imported can be one.
+    """
     seen, pending = {cls.name}, [cls]
     for each in pending:
         for base in each.bases:
-            name = ast.unparse(base).rpartition(".")[2]
-            if name in classes and name not in seen:
-                seen.add(name)
-                pending.append(classes[name])
-            elif name.endswith(_MODULES) or ast.unparse(base).startswith(("nn.", "torch.nn.")):
+            whole = ast.unparse(base)
+            name = whole.rpartition(".")[2]
+            if name in classes:
+                if name not in seen:
+                    seen.add(name)
+                    pending.append(classes[name])
+            elif name.endswith(_MODULES) or whole.startswith(("nn.", "torch.nn.")) or whole.partition(".")[0] in imported:
                 return True
     return False
 
 
-def _has_hazard(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], definitions: Sequence[Definition]) -> bool:
+@memo.of_programs
+def _imported(tree: ast.Module) -> frozenset[str]:
+    """The names that a file imports, but for those of Python's own modules and of torch."""
+    return frozenset(
+        alias.asname or alias.name.partition(".")[0]
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if _is_of_the_project(node, alias)
+    )
+
+
+def _is_of_the_project(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+    """Whether an import can be of a file of the project."""
+    if isinstance(node, ast.ImportFrom) and node.level:
+        return True
+    module = (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+    return module.partition(".")[0] not in _LIBRARIES
+
+
+def _has_hazard(cls: ast.ClassDef, definitions: Sequence[Definition]) -> bool:
     """Whether one of its methods, or of what these name in the file, holds a hazard."""
     own = [each for each in definitions if each.path[0] == cls.name]
     seen = {each.path for each in own}

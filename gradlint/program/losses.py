@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from gradlint.dataclass import dataclass
 from gradlint.source.blocks import walk
 
 _NAMED = frozenset(["loss", "losses", "criterion", "objective"])
@@ -58,6 +59,14 @@ class Definition(Protocol):
 
     @property
     def called(self) -> frozenset[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A function that is entered by itself: the names that lead to it, and the line that stands for it."""
+
+    path: tuple[str, ...]
+    line: int
 
 
 def speaks_of_losses(text: str) -> bool:
