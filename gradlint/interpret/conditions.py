@@ -246,13 +246,14 @@ def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
 
 def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
-    asked: dict[Symbol, None] = {}
     if test.relation == "is":  # it is no None, whatever is in it
         return ()
-    for symbol in (test.subject, test.operand):
-        while isinstance(symbol, Symbol) and symbol not in asked:
+    asked: dict[Symbol, None] = {}
+    pending: list[object] = [test.subject, test.operand]
+    for symbol in pending:
+        if isinstance(symbol, Symbol) and symbol not in asked:
             asked[symbol] = None
-            symbol = symbol.source
+            pending += (symbol.source, symbol.key)  # what a function was called with is the key: `int(x)`
     return m.values_of(asked)
 
 
