@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.expressions import hashable, lookup_name, state_of
@@ -19,21 +21,19 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.ir.lower import body
+from gradlint.source import effects
+from gradlint.source.effects import How, Path
 
 if TYPE_CHECKING:
     from gradlint.interpret.counters import Met
     from gradlint.interpret.machine import Branch, Loop, Machine
 
-TRAINING = frozenset(
-    ["backward", "step", "zero_grad", "manual_backward", "training_step", "training_step_end", "accumulate", "unscale_"]
-)
 MAX_DEPTH = 3  # calls within calls that are looked through for what sets a counter back
 
 
 def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
     """Has the rounds of counters counted that were held against a number, where a side of the branch sets them back."""
-    block = [*node.then, *node.otherwise, *node.behind]
+    block = [*node.source.body, *node.source.orelse, *node.behind]
     for met in branch.met:
         if met.is_near or _is_set_back(m, met, block, frame, 0):
             if m.session.counting(m) is None and _trains(m, block, frame, 0):
@@ -43,83 +43,83 @@ def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
 
 def is_on_the_way(m: Machine, loop: Loop) -> bool:
     """Whether a loop runs a machine that has not come back to the state that it was first asked for in its rounds."""
-    return any(state_of(_held(m, node, frame)) not in (first, None) for first, node, frame in loop.states.values())
+    return any(
+        state_of(_held(m, ir.path_of(node), frame)) not in (first, None) for first, node, frame in loop.states.values()
+    )
 
 
-def _trains(m: Machine, block: list[ir.Node], frame: Frame, depth: int) -> bool:
+def _trains(m: Machine, block: Iterable[ast.AST], frame: Frame, depth: int) -> bool:
     """Whether these statements hold a part of a training step, in loops of theirs or in functions that they call."""
-    for node in ir.within(block):
-        if isinstance(node, ir.Call):
-            name = node.function.name if isinstance(node.function, ir.Attribute) else ""
-            called = _held(m, node.function, frame) if depth < MAX_DEPTH and name not in TRAINING else None
-            function = called.function if isinstance(called, Bound) else called
-            if name in TRAINING or (isinstance(function, Function) and _trains_in(m, function, depth)):
-                return True
-    return False
+    return any(
+        found.trains or any(_trains_in(m, _called(m, call, frame), depth) for call in found.calls)
+        for found in effects.of(block, functions=False)
+    )
 
 
-def _trains_in(m: Machine, function: Function, depth: int) -> bool:
-    return _trains(m, body(function.node), Frame(function.node.code, {}, function.scope, function=function), depth + 1)
+def _trains_in(m: Machine, function: Function | None, depth: int) -> bool:
+    if function is None or depth >= MAX_DEPTH:
+        return False
+    inner = Frame(function.node.code, {}, function.scope, function=function)
+    return _trains(m, effects.body(function.node.source), inner, depth + 1)
 
 
-def _is_set_back(m: Machine, met: Met, block: list[ir.Node], frame: Frame, depth: int) -> bool:
+def _is_set_back(m: Machine, met: Met, block: Iterable[ast.AST], frame: Frame, depth: int) -> bool:
     """Whether these statements, or those of a function that they call, let what was counted begin again."""
-    return any(_begins_again(m, met, node, frame, depth) for node in ir.within(block))
+    begins_again = How.EMPTIED if met.is_length else How.LESS if met.counts_up else How.MORE
+    return any(
+        any(how is begins_again and _is_met(m, met, path, frame) for path, how in found.written)
+        or any(_is_met(m, met, path, frame) and not _goes_on(m, met, value, frame) for path, value in found.bound)
+        or (depth < MAX_DEPTH and any(_is_set_back_by(m, met, call, frame, depth) for call in found.calls))
+        for found in effects.of(block, functions=False)
+    )
 
 
-def _begins_again(m: Machine, met: Met, node: ir.Node, frame: Frame, depth: int) -> bool:
-    match node:
-        case ir.Assign(value=ir.Display(items=[])):
-            return met.is_length and any(_is_met(m, met, target, frame) for target in node.targets)
-        case ir.Assign():
-            goes_on = any(_is_met(m, met, part, frame) for part in ir.within([node.value]))
-            return not goes_on and any(_is_met(m, met, target, frame) for target in node.targets)
-        case ir.Augment(op="+" | "-"):
-            return (node.op == "-") == met.counts_up and _is_met(m, met, node.target, frame)
-        case ir.Delete(targets=[ir.Subscript(target=target, index=ir.Slice(lower=None, upper=None))]):
-            return met.is_length and _is_met(m, met, target, frame)
-        case ir.Call(function=ir.Attribute(target=target, name="clear")) if met.is_length:
-            return _is_met(m, met, target, frame)
-        case ir.Call() if depth < MAX_DEPTH:
-            return _is_set_back_by(m, met, node, frame, depth)
-    return False
+def _goes_on(m: Machine, met: Met, value: ast.expr, frame: Frame) -> bool:
+    """Whether a value is made of what holds the counter: `count = count + 1`."""
+    return any(_is_met(m, met, path, frame) for path in effects.paths_in(value))
 
 
-def _is_met(m: Machine, met: Met, node: ir.Node, frame: Frame) -> bool:
+def _is_met(m: Machine, met: Met, path: Path, frame: Frame) -> bool:
     """Whether it is what holds the counter: by identity, whatever it is called there."""
-    held = _held(m, node, frame)
+    held = _held(m, path, frame)
     return held is not None and (m.symbol(held) is met.counter if met.is_length else held is met.counter)
 
 
-def _is_set_back_by(m: Machine, met: Met, call: ir.Call, frame: Frame, depth: int) -> bool:
-    given = [_held(m, arg, frame) for arg in call.args]
-    function = _held(m, call.function, frame)
-    if isinstance(function, Bound):
-        given.insert(0, function.receiver)
-        function = function.function
-    if not isinstance(function, Function):
+def _is_set_back_by(m: Machine, met: Met, call: effects.Call, frame: Frame, depth: int) -> bool:
+    function = _called(m, call, frame)
+    if function is None:
         return False
+    held = _held(m, call.path, frame)
+    given: list[Abstract | None] = [held.receiver] if isinstance(held, Bound) else []
+    given += [_held(m, path, frame) for path in call.args]
     names = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
     known = {name: value for name, value in zip(names, given, strict=False) if value is not None}
-    known |= {key: value for key, node in call.kwargs if key and (value := _held(m, node, frame)) is not None}
+    known |= {key: value for key, path in call.keywords if (value := _held(m, path, frame)) is not None}
     inner = Frame(function.node.code, known, function.scope, function=function)
-    return _is_set_back(m, met, body(function.node), inner, depth + 1)
+    return _is_set_back(m, met, effects.body(function.node.source), inner, depth + 1)
 
 
-def _held(m: Machine, node: ir.Node, frame: Frame) -> Abstract | None:
+def _called(m: Machine, call: effects.Call, frame: Frame) -> Function | None:
+    """The function of the program that a call runs."""
+    held = _held(m, call.path, frame)
+    function = held.function if isinstance(held, Bound) else held
+    return function if isinstance(function, Function) else None
+
+
+def _held(m: Machine, path: Path, frame: Frame) -> Abstract | None:
     """What a name, an attribute or an item of a dict is at this moment; nothing is run for it."""
-    match node:
-        case ir.Literal():
-            return m.evaluate(node, frame)
-        case ir.Name(id=name):
-            return lookup_name(m, name, frame)
-        case ir.Attribute(target=target, name=name):
-            owner = _held(m, target, frame)
-            return None if owner is None else _attribute(m, owner, name)
-        case ir.Subscript(target=target, index=ir.Literal(value=key)):
-            owner = _held(m, target, frame)
-            return owner.items.get(hashable(Const(key))) if isinstance(owner, Mapping) else None
-    return None
+    if not path or path[0] in (effects.SUPER, effects.TYPE):
+        return None
+    held: Abstract | None = lookup_name(m, str(path[0]), frame)
+    for part in path[1:]:
+        match held, part:
+            case Mapping(), (key,):
+                held = held.items.get(hashable(Const(key)))
+            case Abstract(), str(name):
+                held = _attribute(m, held, name)
+            case _:
+                return None
+    return held
 
 
 def _attribute(m: Machine, owner: Abstract, name: str) -> Abstract | None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from gradlint import memo
 from gradlint.interpret.values import Abstract, Instance, Object, Sequence, Test
 from gradlint.ir import nodes as ir
+from gradlint.source import effects
+from gradlint.source.effects import How, Path
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
-
-_FILLING = ("append", "extend", "insert")
 
 
 def passed_over(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:
@@ -27,12 +27,12 @@ def passed_over(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame)
     It is a question about this round's kind, or about how much they hold.
     """
     if _is_about_kinds(asked) and _is_about_round(m, node):
-        for owner in _filled(node, not taken):
-            if isinstance(owner, ir.Name) and owner.id in frame.locals:
-                _leave_open(m, frame.locals[owner.id], owner.id)
-    counted = [frame.text(each) for each in _counted(node)]
-    for owner in _filled(node, not taken) if counted else ():
-        if frame.text(owner) in counted:
+        for path in _filled(node, not taken):
+            match path:
+                case (str(name),) if name in frame.locals:
+                    _leave_open(m, frame.locals[name], name)
+    for owner in _counted(node):
+        if ir.path_of(owner) in _filled(node, not taken):
             _leave_open(m, m.evaluate(owner, frame), frame.text(owner))
 
 
@@ -81,8 +81,8 @@ def _counted(node: ir.If) -> list[ir.Node]:
 
 
 @memo.of_programs
-def _filled(node: ir.If, side: bool) -> tuple[ir.Node, ...]:
-    """The lists that one side of a branch puts something into."""
-    calls = (found for found in ir.within(node.then if side else node.otherwise) if isinstance(found, ir.Call))
-    methods = (call.function for call in calls if isinstance(call.function, ir.Attribute))
-    return tuple(method.target for method in methods if method.name in _FILLING)
+def _filled(node: ir.If, side: bool) -> tuple[Path, ...]:
+    """What one side of a branch puts something into."""
+    block = node.source.body if side else node.source.orelse
+    written = (each for found in effects.of(block, functions=False) for each in found.written)
+    return tuple(dict.fromkeys(path for path, how in written if how is How.FILLED and path))

@@ -37,8 +37,9 @@ from gradlint.interpret.values import (
     is_small,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
-from gradlint.ir.lower import body
 from gradlint.library.effects import lookup
+from gradlint.source import effects
+from gradlint.source.effects import How
 from gradlint.tape import GLANCES, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
@@ -909,14 +910,14 @@ def _is_left_empty(m: Machine, target: Sequence, node: ir.Node) -> bool:
 
 
 def _is_filled_at_first(m: Machine, node: ir.Node) -> bool:
-    """Whether an `__init__` appends to the attribute that `node` takes an item of."""
+    """Whether an `__init__` puts something into the attribute that `node` takes an item of."""
     held = node.target if isinstance(node, ir.Subscript) else None
     if not isinstance(held, ir.Attribute):
         return False
-    initial = (body(function) for function in m.executed if function.name == "__init__")
-    calls = (each.function for block in initial for each in ir.within(block) if isinstance(each, ir.Call))
-    owners = (call.target for call in calls if isinstance(call, ir.Attribute) and call.name == "append")
-    return any(isinstance(owner, ir.Attribute) and owner.name == held.name for owner in owners)
+    initial = (effects.body(function.source) for function in m.executed if function.name == "__init__")
+    found = (found for block in initial for found in effects.of(block, functions=False))
+    written = (each for summary in found for each in summary.written)
+    return any(how is How.FILLED and len(path) > 1 and path[-1] == held.name for path, how in written)
 
 
 def _at_unknown(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:

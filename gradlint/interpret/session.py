@@ -40,6 +40,7 @@ from gradlint.ir import nodes as ir
 from gradlint.program import contexts, fields, parts, summaries
 from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
+from gradlint.source import effects
 
 MOST_PASSED_OVER = 3  # calls in an entry that take too many steps
 _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
@@ -384,11 +385,9 @@ def _innermost(m: Machine, sink: tape.Backward) -> int | None:
 @memo.of_programs
 def _trains(loop: ir.For | ir.While) -> tuple[bool, bool]:
     """Whether its statements, not counting loops within them, hold a part of a training step; whether they loop."""
-    within = list(ir.within(loop.body, loops=False))
-    loops = any(isinstance(node, ir.For | ir.While) for node in within)
-    functions = [node.function for node in within if isinstance(node, ir.Call)]
-    trains = any(isinstance(function, ir.Attribute) and function.name in cycles.TRAINING for function in functions)
-    return trains and not loops, loops
+    found = effects.own(loop.source)
+    loops = any(isinstance(each, effects.LOOPS) for each in found.inner)
+    return found.trains and not loops, loops
 
 
 def _repeats(loop: Loop) -> bool:

@@ -127,16 +127,16 @@ class _Lowering:
 
     def block(self, statements: list[ast.stmt]) -> list[ir.Node]:
         lowered: list[ir.Node] = []
-        for statement in statements:
+        for number, statement in enumerate(statements):
             result = getattr(self, "_" + type(statement).__name__, self._unlisted)(statement)
-            if isinstance(result, list):
-                lowered.extend(result)
-            elif result is not None:
-                lowered.append(result)
+            made = result if isinstance(result, list) else [] if result is None else [result]
+            for each in made:
+                if isinstance(each, ir.If) and _escapes(each.then):
+                    each.behind = tuple(statements[number + 1 :])
+            lowered.extend(made)
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
                 each.leaves = _leaves(each, lowered[place + 1 :])
-                each.behind = lowered[place + 1 :] if _escapes(each.then) else []
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:
@@ -303,14 +303,14 @@ class _Lowering:
         return kind(_at(node), self.expression(node.value))
 
     def _If(self, node: ast.If) -> ir.Node:
-        return ir.If(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse))
+        return ir.If(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse), node)
 
     def _While(self, node: ast.While) -> ir.Node:
-        return ir.While(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse))
+        return ir.While(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse), node)
 
     def _For(self, node: ast.For | ast.AsyncFor) -> ir.Node:
         target, iterable = self.expression(node.target), self.expression(node.iter)
-        return ir.For(_at(node), target, iterable, self.block(node.body), self.block(node.orelse))
+        return ir.For(_at(node), target, iterable, self.block(node.body), self.block(node.orelse), node)
 
     _AsyncFor = _For
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
+from gradlint.source.effects import Path
 from gradlint.source.parse import characters, split_lines
 
 Position = tuple[int, int, int, int]
@@ -299,8 +300,9 @@ class If(Node):
     test: Node
     then: list[Node]
     otherwise: list[Node]
+    source: ast.If
     leaves: bool | None = None  # by which answer, without a `not`, the loop or a function that gives nothing is left
-    behind: list[Node] = field(default_factory=list)  # its other side, where it is left: `if micro < 16: continue; …`
+    behind: tuple[ast.stmt, ...] = ()  # its other side, where it is left: `if micro < 16: continue; …`
 
 
 @dataclass(eq=False, slots=True)
@@ -308,6 +310,7 @@ class While(Node):
     test: Node
     body: list[Node]
     otherwise: list[Node]
+    source: ast.While
 
 
 @dataclass(eq=False, slots=True)
@@ -316,6 +319,7 @@ class For(Node):
     iterable: Node
     body: list[Node]
     otherwise: list[Node]
+    source: ast.For | ast.AsyncFor
 
 
 @dataclass(eq=False, slots=True)
@@ -376,6 +380,20 @@ class ImportFrom(Node):
     names: list[tuple[str, str]]  # (name, bound as); ("*", "*")
 
 
+def path_of(node: Node) -> Path:
+    """How something is reached from a name, as `effects.path_of` says it of the syntax tree."""
+    match node:
+        case Name(id=name):
+            return (name,)
+        case Attribute(target=owner, name=name):
+            above = path_of(owner)
+            return (*above, name) if above else ()
+        case Subscript(target=owner, index=Literal(value=key)):
+            above = path_of(owner)
+            return (*above, (key,)) if above else ()
+    return ()
+
+
 def within(block: Iterable[Node], *, loops: bool = True) -> Iterator[Node]:
     """The nodes of a block in the order of its text, but for inner functions and classes.
 
@@ -399,7 +417,7 @@ class _Holding(dict[type, tuple[str, ...]]):
 
     def __missing__(self, kind: type) -> tuple[str, ...]:
         slots = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
-        self[kind] = tuple(slot for slot in reversed(slots) if slot not in ("at", "cached", "behind"))
+        self[kind] = tuple(slot for slot in reversed(slots) if slot not in ("at", "cached", "source", "behind"))
         return self[kind]
 
 

@@ -8,9 +8,8 @@ getattr(optimizer, name)()
 from __future__ import annotations
 
 import ast
-import re
-from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import memo
@@ -19,13 +18,14 @@ from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Fun
 from gradlint.ir import nodes as ir
 from gradlint.library.handed import is_callback, within
 from gradlint.library.holdings import escapes
-from gradlint.source.blocks import walk
+from gradlint.source import effects
+from gradlint.tape import May
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 MAX_DEPTH = 3  # of functions that call each other
-_STEPS = frozenset({"step", "zero_grad"})
+_MOVES = May.STEP | May.CLEAR
 
 
 @hears("data call")
@@ -56,17 +56,16 @@ def kept(m: Machine, owner: Unknown, at: Call) -> None:
 @hears("decorated")
 def registered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`@engine.on("batch")` above a function that nothing else names: code out of view calls it."""
-    if not isinstance(node, ir.Call):
+    found = list(moved(value)) if isinstance(node, ir.Call) else []
+    source = m.session.program.source(Path(frame.code.path)) if found else None
+    if isinstance(value, Function) and source is not None and value.name in _mentioned(source.tree):
         return
-    is_named = isinstance(value, Function) and _words(m.session.program.text(frame))[value.name] > 1
-    if not is_named:
-        escapes(m, list(moved(value)), Call(frame.text(node), [], {}, node, frame))
+    escapes(m, found, Call(frame.text(node), [], {}, node, frame))
 
 
 @memo.of_programs
-def _words(text: str) -> Counter[str]:
-    """How often each word stands in a text."""
-    return Counter(re.findall(r"\w+", text))
+def _mentioned(tree: ast.Module) -> frozenset[str]:
+    return effects.mentions([tree])
 
 
 def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:
@@ -84,14 +83,16 @@ def _moves(callback: Abstract, depth: int = 0) -> bool:
     """Whether a callback, a function that it wraps, or another method of its object, calls `step` or `zero_grad`."""
     match callback:
         case Builtin():
-            return callback.name.rpartition(".")[2] in _STEPS
+            return bool(effects.EVENTS.get(callback.name.rpartition(".")[2], May(0)) & _MOVES)
         case Function():
             inner = (part for part in within(callback) if depth < MAX_DEPTH and is_callback(part))
-            return not _STEPS.isdisjoint(_attributes(callback.node)) or any(_moves(part, depth + 1) for part in inner)
+            has = any(found.at_hand & _MOVES for found in effects.of([callback.node.source]))
+            return has or any(_moves(part, depth + 1) for part in inner)
         case Object():
             return _moves(callback.state["func"], depth)
         case Bound(function=Function() as function, receiver=Instance() as receiver):
-            others = (_member(receiver, name) for name in _attributes(function.node) if depth < MAX_DEPTH)
+            read = (name for found in effects.of([function.node.source]) for name in sorted(found.attributes))
+            others = (_member(receiver, name) for name in read if depth < MAX_DEPTH)
             return _moves(function, depth) or any(
                 _moves(Bound(other, receiver), depth + 1) for other in others if other not in (None, function)
             )
@@ -101,9 +102,3 @@ def _moves(callback: Abstract, depth: int = 0) -> bool:
 def _member(receiver: Instance, name: str) -> Function | None:
     members = (cls.namespace.get(name) for cls in receiver.cls.lineage() if isinstance(cls, Class))
     return next((member for member in members if isinstance(member, Function)), None)
-
-
-@memo.of_programs
-def _attributes(function: ir.Function) -> frozenset[str]:
-    """The names behind a dot that stand in a function."""
-    return frozenset(node.attr for node in walk(function.source) if isinstance(node, ast.Attribute))

@@ -9,7 +9,6 @@ is left open each time that such code is called: the closure keeps what it can r
 
 from __future__ import annotations
 
-import ast
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from gradlint.interpret.values import (
     Symbol,
 )
 from gradlint.ir import nodes as ir
-from gradlint.source.blocks import walk
+from gradlint.source import effects
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
@@ -122,5 +121,4 @@ def _reached(function: Function) -> list[Abstract]:
 @memo.of_programs
 def _names(function: ir.Function) -> tuple[str, ...]:
     """The names that stand in a function."""
-    found = {node.id for node in walk(function.source) if isinstance(node, ast.Name)}
-    return tuple(sorted(found))
+    return tuple(sorted({name for found in effects.of([function.source]) for name in found.names}))

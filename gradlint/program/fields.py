@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gradlint import memo
 from gradlint.dataclass import dataclass
-from gradlint.source.blocks import statements, walk
+from gradlint.source import effects
+from gradlint.source.blocks import statements
 
-_FILLING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
 Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -78,44 +78,27 @@ class _Deeds:
 def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
     own = parameters[0].arg if parameters else ""
-    attributes, read, called, written, stepped = set(), set(), set(), set(), set()
-    for node in walk(method):
-        if isinstance(node, ast.Attribute):
-            attributes.add(node.attr)
-            if isinstance(node.ctx, ast.Load) and _is_own(node.value, own):
-                read.add(node.attr)
-            if isinstance(node.ctx, ast.Store | ast.Del):
-                written.add(_of_own(node, own))
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            written.add(_of_own(node.value, own))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            called.add(_of_own(node.func, own))
-            if node.args and _is_own(node.args[0], own):  # Base.fit(self)
-                read.add(node.func.attr)
-            if node.func.attr == "step":
-                stepped.add(_of_own(node.func.value, own))
-            elif node.func.attr in _FILLING:
-                written.add(_of_own(node.func.value, own))
+    has_its_methods = (own, effects.SUPER, effects.TYPE)
+    summaries = list(effects.of([method]))
+    reads = (read for found in summaries for read in found.reads)
+    calls = [call for found in summaries for call in found.calls if call.is_method]
+    given = (call for call in calls if call.args and call.args[0] in [(each,) for each in has_its_methods])
+    written = (path for found in summaries for path, _ in found.written)
     return _Deeds(
-        frozenset(attributes),
-        frozenset(read),
-        frozenset(called),
-        frozenset(written - {""}),
-        frozenset(stepped - {""}),
+        frozenset(name for found in summaries for name in found.attributes),
+        frozenset([name for owner, name in reads if owner in has_its_methods] + [call.name for call in given]),
+        frozenset(call.name for call in calls if call.path == (own, call.name)),
+        frozenset(name for path in written if (name := _of_own(path, own))),
+        frozenset(name for call in calls if call.name == "step" and (name := _of_own(call.path[:-1], own))),
     )
 
 
-def _is_own(owner: ast.expr, own: str) -> bool:
-    """Whether this is the method's object, or what has its methods: `self`, `super()`, `type(self)`."""
-    if isinstance(owner, ast.Call):
-        return isinstance(owner.func, ast.Name) and owner.func.id in ("super", "type")
-    return isinstance(owner, ast.Name) and owner.id == own
-
-
-def _of_own(target: ast.expr, own: str) -> str:
-    """The name of an attribute of the method's object; "" where the target is none."""
-    is_own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == own
-    return target.attr if is_own and isinstance(target, ast.Attribute) else ""
+def _of_own(path: effects.Path, own: str) -> str:
+    """The attribute of the method's object that something is, or is an item of: `self.seen["loss"]`."""
+    match path:
+        case (root, str(name), *items) if root == own and not any(isinstance(item, str) for item in items):
+            return name
+    return ""
 
 
 def relatives(name: str, tree: ast.Module) -> list[ast.ClassDef]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Any
 
@@ -36,6 +36,7 @@ EVENTS = {
     "add_param_group": May.HOLD,
 }
 _BESIDE = {"update": May.SCALE, "no_sync": May.SYNC}  # what belongs to a step of some programs, or to something else
+STAGES = frozenset(["training_step", "training_step_end", "accumulate"])  # of frameworks: a step is taken in them
 LEARNS = frozenset(["fit", "learn"])  # methods by which the trainer of a library does all of it
 _SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)
 _BUILTINS = {"exec": May.ANYTHING, "eval": May.ANYTHING, "setattr": _SETS, "delattr": _SETS}
@@ -53,7 +54,7 @@ class How(Enum):
     MORE = auto()  # +=
     LESS = auto()  # -=
     FILLED = auto()  # self.seen.append(x)
-    EMPTIED = auto()  # self.seen.clear(), del self.seen[:], self.seen = []
+    EMPTIED = auto()  # self.seen.clear(), del self.seen[:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class Summary:
 
     effects: May
     calls: tuple[Call, ...]
-    written: frozenset[tuple[Path, How]]
-    bound: tuple[ast.Assign, ...]
+    written: tuple[tuple[Path, How], ...]
+    bound: tuple[tuple[Path, ast.expr], ...]  # what is assigned, and the value
     names: frozenset[str]  # of variables
     attributes: frozenset[str]
     reads: frozenset[tuple[str, str]]  # attributes of variables: ("self", "model")
@@ -90,21 +91,25 @@ class Summary:
         return self.names | self.attributes
 
     @property
-    def events(self) -> May:
-        """The events of a training step that it calls by the names of their methods."""
-        found = May(0)
-        for call in self.calls:
-            found |= EVENTS.get(call.name, May(0)) if call.is_method else May(0)
-        return found
+    def trains(self) -> bool:
+        """Whether it calls a method that is a part of a training step."""
+        names = (call.name for call in self.calls if call.is_method)
+        return any(name in STAGES or EVENTS.get(name, May(0)) & ~May.HOLD for name in names)
 
 
-def of(block: Iterable[ast.AST], *, functions: bool = True, loops: bool = True) -> Iterator[Summary]:
-    """The summaries of a block: its own, and those of the functions and classes, and the loops, in it."""
-    pending = list(block)
+def of(block: Iterable[ast.AST], *, functions: bool = True) -> Iterator[Summary]:
+    """The summaries of a block: its own, and those of the loops in it, and of the functions and classes."""
+    closed = () if functions else _SCOPES
+    pending = [node for node in block if not isinstance(node, closed)]
     for node in pending:
-        found = _summary(node)
+        found = own(node)
         yield found
-        pending += [each for each in found.inner if (loops if isinstance(each, _LOOPS) else functions)]
+        pending += [each for each in found.inner if not isinstance(each, closed)]
+
+
+def body(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Sequence[ast.AST]:
+    """What is run when a function is called."""
+    return [function.body] if isinstance(function, ast.Lambda) else function.body
 
 
 def mentions(block: Iterable[ast.AST]) -> frozenset[str]:
@@ -135,8 +140,9 @@ def paths_in(node: ast.AST) -> Iterator[Path]:
     return (path_of(part) for part in walk(node) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript))
 
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_CLOSED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *_LOOPS)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_CLOSED = (*_SCOPES, *LOOPS)
 
 
 class _Reading:
@@ -146,8 +152,8 @@ class _Reading:
         self.effects, self.at_hand = May(0), May(0)
         self.calls: list[Call] = []
         self.statements: set[ast.AST] = set()  # calls whose results are thrown away
-        self.written: set[tuple[Path, How]] = set()
-        self.bound: list[ast.Assign] = []
+        self.written: dict[tuple[Path, How], None] = {}  # in their order
+        self.bound: list[tuple[Path, ast.expr]] = []
         self.names: set[str] = set()
         self.attributes: set[str] = set()
         self.reads: set[tuple[str, str]] = set()
@@ -159,11 +165,12 @@ class _Reading:
 
     def writes(self, target: ast.AST, how: How) -> None:
         self.effects |= May.BIND
-        self.written.add((path_of(target), how))
+        self.written[path_of(target), how] = None
 
 
 @memo.of_programs
-def _summary(block: ast.AST) -> Summary:
+def own(block: ast.AST) -> Summary:
+    """What a block does by itself, less the functions, classes and loops in it."""
     reading = _Reading()
     for node in walk(block, _CLOSED):
         if node is not block and isinstance(node, _CLOSED):
@@ -173,7 +180,7 @@ def _summary(block: ast.AST) -> Summary:
     return Summary(
         reading.effects,
         tuple(reading.calls),
-        frozenset(reading.written),
+        tuple(reading.written),
         tuple(reading.bound),
         frozenset(reading.names),
         frozenset(reading.attributes),
@@ -186,7 +193,7 @@ def _summary(block: ast.AST) -> Summary:
 
 def _name(reading: _Reading, node: ast.Name) -> None:
     reading.names.add(node.id)
-    reading.at_hand |= EVENTS.get(node.id, May(0))
+    reading.at_hand |= EVENTS.get(node.id, May(0)) & ~May.STEP  # a variable of this name is a number
     if not isinstance(node.ctx, ast.Load):
         reading.writes(node, How.BOUND)
 
@@ -216,16 +223,19 @@ def _subscript(reading: _Reading, node: ast.Subscript) -> None:
 
 
 def _assign(reading: _Reading, node: ast.Assign) -> None:
-    reading.bound.append(node)
+    reading.bound += [(path_of(target), node.value) for target in node.targets]
     reading.gives([node.value])
-    if isinstance(node.value, ast.List) and not node.value.elts:
-        reading.written |= {(path_of(target), How.EMPTIED) for target in node.targets}
+
+
+def _annotated(reading: _Reading, node: ast.AnnAssign) -> None:
+    reading.bound += [(path_of(node.target), node.value)] if node.value is not None else []
+    reading.gives([node.value])
 
 
 def _augmented(reading: _Reading, node: ast.AugAssign) -> None:
     how = {ast.Add: How.MORE, ast.Sub: How.LESS}.get(type(node.op))
     if how is not None:
-        reading.written.add((path_of(node.target), how))
+        reading.written[path_of(node.target), how] = None
 
 
 def _statement(reading: _Reading, node: ast.Expr) -> None:
@@ -247,7 +257,7 @@ def _called(reading: _Reading, node: ast.Call) -> None:
         reading.effects |= _of_method(method)
         if name in _FILLS or name == "clear":
             how = How.EMPTIED if name == "clear" else How.FILLED
-            reading.written.add((path_of(method.value), how))
+            reading.written[path_of(method.value), how] = None
     given = [*values, method.value] if method is not None else values
     call = Call(
         name,
@@ -284,7 +294,7 @@ def _yields(reading: _Reading, node: ast.Yield | ast.YieldFrom) -> None:
     reading.effects |= May.BIND
 
 
-def _bound_otherwise(reading: _Reading, node: ast.AnnAssign | ast.NamedExpr | ast.keyword) -> None:
+def _walrus(reading: _Reading, node: ast.NamedExpr) -> None:
     reading.gives([node.value])
 
 
@@ -315,8 +325,8 @@ _READS: dict[type[ast.AST], Callable[[_Reading, Any], None]] = {
     ast.Return: _returned,
     ast.Yield: _yields,
     ast.YieldFrom: _yields,
-    ast.AnnAssign: _bound_otherwise,
-    ast.NamedExpr: _bound_otherwise,
+    ast.AnnAssign: _annotated,
+    ast.NamedExpr: _walrus,
     ast.List: _items,
     ast.Tuple: _items,
     ast.Set: _items,
