@@ -1,6 +1,7 @@
 """`torch.autograd.Function`: what `apply` makes of the `forward` that the program wrote.
 
 Facts for the rules: `ctx-tensor` (an input or output, `detail` says which, is kept as `ctx.name`),
+`saved-no-tensor` (`save_for_backward` is given something else, which `detail` names),
 `function-not-applied` (an instance of a Function is called; `detail` is "forward": its forward is, without `apply`, or
 "made": the class itself is, with tensors),
 `input-written` (`forward` wrote an input in place and gave `value` back without `mark_dirty`), `gradients` (a return of
@@ -23,6 +24,7 @@ from gradlint.interpret.values import (
     Builtin,
     Call,
     Class,
+    Const,
     Function,
     Instance,
     Mapping,
@@ -31,6 +33,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.ir import nodes as ir
 from gradlint.library.returns import faults, function_of, nothing_for
 from gradlint.tape import Value
 
@@ -50,8 +53,9 @@ def apply(m: Machine, cls: Class, call: Call) -> Abstract:
     return _applied(m, cls, call, told=True)
 
 
-def _applied(m: Machine, cls: Class, call: Call, *, told: bool) -> Abstract:
-    """What `apply` makes, and what there is to tell about the function, if it is `told` here."""
+def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 0) -> Abstract:
+    """What `apply` makes, and what there is to tell about the function, if it is `told` here; `optional` inputs more
+    can be given."""
     context = Object(_CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []})
     given = tensors.sources(m, call.values, call.node, call.frame)
     context.state["needs"] = Sequence("tuple", [_needs(m, value, call) for value in call.args])
@@ -64,7 +68,7 @@ def _applied(m: Machine, cls: Class, call: Call, *, told: bool) -> Abstract:
     if told:
         _tell_kept(m, context, given, result, call)
         if not _is_cut(m, context, result, call):
-            _tell_returns(m, cls, call)
+            _tell_returns(m, cls, call, optional)
         _tell_written(m, context, versions, made, call)
     return made
 
@@ -154,13 +158,16 @@ def _tell_kept(m: Machine, context: Object, given: list[Value], result: Abstract
                 break
 
 
-def _tell_returns(m: Machine, cls: Class, call: Call) -> None:
-    """Returns of `backward` that give other gradients than these inputs take."""
+def _tell_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
+    """Returns of `backward` that give other gradients than these inputs take, with or without the optional ones."""
     backward = function_of(m.session.member_of(cls, "backward"))
     if backward is None or call.open or call.kwargs:
         return
     code = backward.node.code
+    others = [{fault.at for fault in faults(backward, len(call.args) + more)} for more in range(1, optional + 1)]
     for fault in faults(backward, len(call.args)):
+        if any(fault.at not in other for other in others):
+            continue
         detail = f"{fault.given} {len(call.args)} {fault.kind}"
         at, applied = code.span(fault.at), (call.frame.span(call.node), "applied here")
         m.emit(tape.Fact(at=at, what="gradients", detail=detail, text=cls.name, related=(applied,)))
@@ -186,9 +193,35 @@ def _tell_written(m: Machine, context: Object, versions: list[Any], result: Abst
 @method(_CONTEXT, "save_for_backward", "save_for_forward")
 def save(m: Machine, context: Object, call: Call) -> Abstract:
     """`ctx.save_for_backward(…)`: autograd checks that these stay as they are."""
+    for given, node in zip(call.args, _written(call), strict=False):
+        if kind := _kind_of_no_tensor(m, given):
+            at, text = call.frame.span(node), call.frame.text(node)
+            m.emit(tape.Fact(at=at, what="saved-no-tensor", detail=kind, text=text))
     context.state["saved"] = tensors.sources(m, call.args, call.node, call.frame)
     context.attrs["saved_tensors"] = Sequence("tuple", list(call.args), call.open)
     return NONE
+
+
+def _written(call: Call) -> list[ir.Node]:
+    """The arguments as they are written; the whole call for each where one does not stand for one."""
+    written = call.node.args if isinstance(call.node, ir.Call) else []
+    return written if len(written) == len(call.args) else [call.node] * len(call.args)
+
+
+def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
+    """What is saved that is surely no tensor; "" for a tensor, for None, which torch takes, and for what is not known."""
+    match given:
+        case Const(value=None):
+            return ""
+        case Const():
+            return "a string" if isinstance(given.value, str) else "a number"
+        case Sequence():
+            return f"a {given.kind}"
+        case Mapping():
+            return "a dict"
+        case Unknown(type="number" | "bool" | "str") if not m.session.is_given(given.symbol):
+            return "a string" if given.type == "str" else "a number"
+    return ""
 
 
 @method(_CONTEXT, "mark_dirty")
@@ -258,15 +291,18 @@ def _tell_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:
 
 @enters
 def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call: Call) -> bool:
-    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` takes."""
+    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` must have."""
     if name != "forward" or not isinstance(made, Instance) or FUNCTION not in map(canonical, made.cls.libraries()):
         return False
     member = m.session.member_of(made.cls, name)
     known = None if isinstance(member, Function) else function_of(member)  # without `@staticmethod`, an old one
-    if known is not None and all(p.kind == "positional" and p.default is None for p in known.node.parameters):
+    if known is not None and all(parameter.kind == "positional" for parameter in known.node.parameters):
         skipped = 0 if m.session.member_of(made.cls, "setup_context") is not None else 1
-        args = [m.session.parameter(m, known, parameter) for parameter in known.node.parameters[skipped:]]
-        apply(m, made.cls, Call(call.name, args, {}, call.node, call.frame))
+        taken = [parameter for parameter in known.node.parameters[skipped:] if parameter.default is None]
+        args = [m.session.parameter(m, known, parameter) for parameter in taken]
+        optional = len(known.node.parameters) - skipped - len(taken)
+        at = Call(call.name, args, {}, call.node, call.frame)
+        _applied(m, made.cls, at, told=True, optional=optional)
     return True
 
 

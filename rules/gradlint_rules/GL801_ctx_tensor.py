@@ -1,15 +1,18 @@
 """# ctx-tensor (GL801)
 
-An input or output of a custom function is kept as an attribute of `ctx`, not with `save_for_backward`.
+What a custom function keeps for its backward is kept in the wrong place: a tensor as an attribute of `ctx`, or what is no
+tensor with `save_for_backward`.
 
 ## What it does
 Reports `ctx.name = tensor` in the `forward` of a `torch.autograd.Function` where the tensor is what `forward` returns,
-or an input through which a gradient flows.
+or an input through which a gradient flows. Reports, as an error, a number, string, list or dict that `save_for_backward`
+is given.
 
 ## Why it matters
 An output kept so holds the graph that holds it: the cycle keeps every activation of the step alive until the garbage
 collector comes by, and memory grows. An input kept so may be overwritten before the backward, and nothing notices: the
-check that raises in such a case knows only of what `save_for_backward` was given.
+check that raises in such a case knows only of what `save_for_backward` was given. That takes tensors and `None` alone, and
+raises where it is given anything else.
 
 ## Example
 ```python
@@ -73,13 +76,14 @@ from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
 from gradlint_rules.functions import saved_for_backward
 from gradlint_rules.uncut import unsafe
 
 SEVERITY = Severity.WARNING
 _HELP = "Use `ctx.save_for_backward(…)`, and `ctx.saved_tensors` in the backward."
+_HELP_NUMBER = "Keep it as an attribute: `ctx.name = value`."
 _EFFECT = {
     "output": "holds the graph that holds it: its memory is not freed",
     "input": "is not guarded: where it is overwritten before the backward, the gradient is silently wrong",
@@ -94,6 +98,11 @@ def check(paths: Paths) -> Iterator[Report]:
             told.add(fact.at)
             kept = f"an {fact.detail} of the function kept as `{fact.text}`"
             yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
+    for fact in (fact for tape in paths for fact in tape.facts("saved-no-tensor")):
+        if fact.at not in told:
+            told.add(fact.at)
+            message = f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors alone: it raises"
+            yield Report(fact.at, message, _HELP_NUMBER, severity=Severity.ERROR)
 
 
 def _surely_has_gradient(value: Value | None) -> bool:
@@ -102,4 +111,6 @@ def _surely_has_gradient(value: Value | None) -> bool:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Saves the tensor for the backward."""
+    if finding.severity is Severity.ERROR:
+        raise NoFixError("what is saved is no tensor")
     return unsafe("Save it for the backward", saved_for_backward(finding, source))
