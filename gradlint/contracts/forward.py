@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradlint.program import forwards
-from gradlint.program.losses import Definition
+from gradlint.program.losses import Definition, Part
 from gradlint.source.parse import Source
 
 RANK = 1
@@ -13,7 +13,7 @@ _SPOILS = frozenset(["GL602", "GL701", "GL702", "GL703", "GL704", "GL801", "GL80
 SPEAKING = _RAISES | _SPOILS
 
 
-def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Definition]:
+def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
     """The `forward` methods of a file that hold what a rule could report."""
     return forwards.forwards(source.tree, definitions) if forwards.speaks_of_modules(source.text) else ()
 

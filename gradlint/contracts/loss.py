@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gradlint.contracts import forward
 from gradlint.program import losses
-from gradlint.program.losses import Definition
+from gradlint.program.losses import Definition, Part
 from gradlint.source.parse import Source
 
 RANK = 0
-SPEAKING = frozenset(["GL101", "GL102", "GL103", "GL104", "GL105", "GL109"])
+SPEAKING = forward.SPEAKING | {"GL101", "GL102", "GL103", "GL104", "GL105", "GL109"}
 
 
-def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Definition]:
-    """The losses of a file that hold what can take the gradient from one."""
+def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
+    """The losses of a file."""
     return losses.losses(source.tree, definitions) if losses.speaks_of_losses(source.text) else ()
 
 

@@ -28,21 +28,6 @@ _SHOWS = ["plot", "show", "print", "log", "format", "record", "save", "load", "n
 _WEIGHS = ["make", "build", "create", "weight", "weights", "average", "avg", "running", "update", "reduce", "scale"]
 _OF_OTHERS = frozenset([*_MEASURES, *_SHOWS, *_WEIGHS])  # words of functions around losses
 _METHODS = ("forward", "__call__")
-_CUTS: tuple[str, ...] = (
-    "detach",
-    ".data",
-    ".item(",
-    "no_grad",
-    "inference_mode",
-    "numpy",
-    "tolist",
-    "float(",
-    "int(",
-    "tensor(",
-)
-_CUTS += ("as_tensor", "arg", "round", "floor", "ceil", "sign(", "hist", "bincount", "one_hot", "nonzero", "unique")
-_CUTS += ("multinomial", "sample(", "zeros", "ones(", "full(", "requires_grad", ".long(", ".bool(", ".int(", "topk")
-_CUTS += ("sort(", "Variable(", "==", "//")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _UNGRADED = ("no_grad", "inference_mode")
 
@@ -70,24 +55,50 @@ class Part:
 
 
 def speaks_of_losses(text: str) -> bool:
-    """Whether a file can hold a loss and what cuts it, by its text alone."""
+    """Whether a file can hold a loss, by its text alone."""
     lowered = text.lower()
-    return "torch" in text and any(word in lowered for word in _NAMED) and any(cut in text for cut in _CUTS)
+    return "torch" in text and any(word in lowered for word in _NAMED)
 
 
-def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Definition]:
-    """The losses among the functions of a file that are worth entering."""
-    named = [each for each in definitions if _is_loss(each)]
-    if not named:
-        return
-    by_name: dict[str, list[Definition]] = {}
+def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
+    """The losses of a file: functions, and classes by the method that computes what they are called for."""
+    by_class = methods(definitions)
     for each in definitions:
-        by_name.setdefault(each.path[-1], []).append(each)
-    for each in named:
-        if _can_be_cut(each, by_name) and not _is_measured(
-            each.path[-1] if len(each.path) == 1 else each.path[0], tree
-        ):
-            yield each
+        if len(each.path) == 1 and _is_named(each.path[0]) and _has_shape(each.node, is_plain=True):
+            if not _is_measured(each.path[0], tree):
+                yield Part(each.path, each.line)
+    for name, own in by_class.items():
+        if _is_named(name) and not _is_measured(name, tree):
+            yield from _computing(name, own, by_class, tree)
+
+
+def methods(definitions: Sequence[Definition]) -> dict[str, dict[str, Definition]]:
+    """The methods of each class of a file, by their names."""
+    found: dict[str, dict[str, Definition]] = {}
+    for each in definitions:
+        if len(each.path) == 2:
+            found.setdefault(each.path[0], {})[each.path[1]] = each
+    return found
+
+
+def _computing(
+    name: str, own: Mapping[str, Definition], by_class: Mapping[str, Mapping[str, Definition]], tree: ast.Module
+) -> Iterator[Part]:
+    """What computes the loss of a class: its own method, or that of a base in the file, which calls its own."""
+    for method in _METHODS:
+        if method in own:
+            if _has_shape(own[method].node, is_plain=False):
+                yield Part((name, method), own[method].line)
+            return
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    bases = [ast.unparse(base) for base in classes[name].bases] if name in classes else []
+    for base in bases:
+        for method in _METHODS:
+            inherited = by_class.get(base, {}).get(method)
+            first = next((each for called, each in own.items() if called != "__init__"), None)
+            if inherited is not None and first is not None and _has_shape(inherited.node, is_plain=False):
+                yield Part((name, method), first.line)
+                return
 
 
 def words(name: str) -> frozenset[str]:
@@ -95,17 +106,16 @@ def words(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 
-def _is_loss(definition: Definition) -> bool:
-    node, path = definition.node, definition.path
-    if isinstance(node, ast.AsyncFunctionDef) or not (len(path) == 1 or (len(path) == 2 and path[1] in _METHODS)):
-        return False
-    said = words(path[0])
-    is_named = not said.isdisjoint(_NAMED) and said.isdisjoint(_OF_OTHERS) and not path[0].startswith("test")
-    return is_named and _has_shape(node, len(path) == 1)
+def _is_named(name: str) -> bool:
+    """Whether a function or class is a loss by its name."""
+    said = words(name)
+    return not said.isdisjoint(_NAMED) and said.isdisjoint(_OF_OTHERS) and not name.startswith("test")
 
 
-def _has_shape(function: ast.FunctionDef, is_plain: bool) -> bool:
+def _has_shape(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_plain: bool) -> bool:
     """Whether it computes one thing from what it is given, with grad mode as it finds it."""
+    if isinstance(function, ast.AsyncFunctionDef):
+        return False
     taken = [*function.args.posonlyargs, *function.args.args]
     if len(taken) < (1 if is_plain else 2) or any(map(_is_ungraded, function.decorator_list)):
         return False
@@ -131,19 +141,6 @@ def _is_ungraded(node: ast.expr) -> bool:
 
 def _enters_ungraded(item: ast.withitem) -> bool:
     return _is_ungraded(item.context_expr)
-
-
-def _can_be_cut(definition: Definition, by_name: Mapping[str, Sequence[Definition]]) -> bool:
-    """Whether its text, or that of what it calls in its file, holds what can take a gradient away."""
-    seen, pending = {definition.path}, [definition]
-    for each in pending:
-        if any(cut in each.text for cut in _CUTS):
-            return True
-        for name in each.called & by_name.keys():
-            fresh = [other for other in by_name[name] if other.path not in seen]
-            seen.update(other.path for other in fresh)
-            pending += fresh
-    return False
 
 
 def _is_measured(name: str, tree: ast.Module) -> bool:
