@@ -4,12 +4,14 @@ A contract is one file here, and being here is being registered. It holds
 
 - `SPEAKING`, the codes of the rules that may speak under it, and `MOST`, the worst that they may say, where that is
   less than an error;
-- `RANK`: a part is driven under the first contract that takes it;
+- `RANK`: a part is driven under the first contract that takes it, and where `IS_ALONE` is False, under the next one,
+  too, if it was not called;
 - `parts(source, definitions)`, which yields those of a file, each with its `path` (the names that lead to it) and its
   `line`;
 - `drive`, the program that drives a part, interpreted like any other code. Its parameters are named after what they
   are: the `part`, the `owner` whose method it is, `minimised` (of what a part gives, what a loss is made of),
-  `saved` (makes of something what a model has computed and kept for its backward); and after `**` what the part is
+  `saved` (makes of something what a model has computed and kept for its backward), `untrained` (ends a path on which
+  the owner has something to train); and after `**` what the part is
   called with: `given`, of which nothing is known but its types, or `predicted`, of which the first carries a gradient.
 
 All that a driver does is said to happen at the definition of the part; its events are `assumed`.
@@ -38,6 +40,7 @@ class Contract:
     speaking: frozenset[str]
     most: Severity
     rank: int
+    is_alone: bool
     parts: Parts
 
     def may_speak(self, code: str) -> bool:
@@ -60,4 +63,5 @@ def _modules() -> Iterator[ModuleType]:
 def _contract(module: ModuleType) -> Contract:
     name = module.__name__.rpartition(".")[2]
     most = getattr(module, "MOST", Severity.ERROR)
-    return Contract(name, module.SPEAKING, most, module.RANK, module.parts)
+    is_alone = getattr(module, "IS_ALONE", True)
+    return Contract(name, module.SPEAKING, most, module.RANK, is_alone, module.parts)

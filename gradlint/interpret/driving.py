@@ -7,6 +7,7 @@ the definition of the part, and its events are `assumed`.
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,9 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     arguments = _arguments(m, written, given, call) if _PREDICTED in names else _given(m, written, given)
     if arguments is None:
         return
-    helpers = {"part": part, "owner": _object_of(part), "minimised": _MINIMISED, "saved": _SAVED}
+    owner = _object_of(part)
+    untrained = Builtin("untrained", functools.partial(_untrained, owner))
+    helpers = {"part": part, "owner": owner, "minimised": _MINIMISED, "saved": _SAVED, "untrained": untrained}
     try:
         known = [helpers[name] for name in names if name in helpers]
         m.call(driver, Call(_DRIVE, known, arguments, call.node, frame))
@@ -154,6 +157,14 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     made.storage, made.name, made.text = Storage(), symbol.text, symbol.text
     m.nodes[symbol] = made
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
+
+
+def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:
+    """Ends the path where a module has something to train, as far as that is known."""
+    held = m.items(m.invoke(m.attribute(owner, "parameters", call), [], call), call)
+    if any(isinstance(each, Tensor) and each.node.requires_grad and not each.node.assumed for each in held):
+        raise Stop
+    return NONE
 
 
 def _minimised(m: Machine, call: Call) -> Abstract:

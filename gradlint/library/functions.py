@@ -209,7 +209,7 @@ def _written(call: Call) -> list[ir.Node]:
 
 
 def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
-    """What is saved that is surely no tensor; "" for a tensor, for None, which torch takes, and for what is not known."""
+    """What is saved that is surely no tensor; "" for a tensor, for None, which torch takes, and where it is not known."""
     match given:
         case Const(value=None):
             return ""
@@ -291,7 +291,7 @@ def _tell_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:
 
 @enters
 def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call: Call) -> bool:
-    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` must have."""
+    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` needs."""
     if name != "forward" or not isinstance(made, Instance) or FUNCTION not in map(canonical, made.cls.libraries()):
         return False
     member = m.session.member_of(made.cls, name)

@@ -169,7 +169,8 @@ def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str,
     for contract in contracts().values():
         for part in contract.parts(source, known):
             if (part.path, part.line) not in taken:
-                taken.add((part.path, part.line))
+                if contract.is_alone:
+                    taken.add((part.path, part.line))
                 yield Entry(part.path, part.line, False, contract.name)
 
 

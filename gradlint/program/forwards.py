@@ -66,9 +66,7 @@ def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return len(given.posonlyargs) + len(given.args) > 1 or bool(given.vararg or given.kwonlyargs)
 
 
-def is_module(
-    cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], imported: Collection[str] = frozenset()
-) -> bool:
+def is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], imported: Collection[str] = frozenset()) -> bool:
     """Whether a class is derived from `nn.Module`, as far as its file says; a layer of a library is one, too.
 
     A base that is imported can be one.
@@ -82,7 +80,9 @@ def is_module(
                 if name not in seen:
                     seen.add(name)
                     pending.append(classes[name])
-            elif name.endswith(_MODULES) or whole.startswith(("nn.", "torch.nn.")) or whole.partition(".")[0] in imported:
+            elif (
+                name.endswith(_MODULES) or whole.startswith(("nn.", "torch.nn.")) or whole.partition(".")[0] in imported
+            ):
                 return True
     return False
 

@@ -1,4 +1,4 @@
-"""Functions that are losses by their name and shape, and that hold what can take the gradient from one."""
+"""Functions and classes that are losses by their name, or that compare what they are given."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part
     """The losses of a file: functions, and classes by the method that computes what they are called for."""
     by_class = methods(definitions)
     for each in definitions:
-        if len(each.path) == 1 and _is_named(each.path[0]) and _has_shape(each.node, is_plain=True):
-            if not _is_measured(each.path[0], tree):
-                yield Part(each.path, each.line)
+        is_loss = len(each.path) == 1 and _is_named(each.path[0]) and _has_shape(each.node, is_plain=True)
+        if is_loss and not _is_measured(each.path[0], tree):
+            yield Part(each.path, each.line)
     for name, own in by_class.items():
         if _is_named(name) and not _is_measured(name, tree):
             yield from _computing(name, own, by_class, tree)
@@ -99,6 +99,53 @@ def _computing(
             if inherited is not None and first is not None and _has_shape(inherited.node, is_plain=False):
                 yield Part((name, method), first.line)
                 return
+
+
+def comparisons(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
+    """The classes of a file whose `forward` makes one number of two things that it is given, and says of no metric.
+
+        class Distance(nn.Module):
+            def forward(self, points, scan):
+                return (points - scan).pow(2).mean()
+
+    A name decides what is run here, and never what is reported.
+    """
+    for name, own in methods(definitions).items():
+        forward = own.get("forward")
+        if forward is None or _is_named(name) or not words(name).isdisjoint(_OF_OTHERS) or _is_measured(name, tree):
+            continue
+        compares = len(_required(forward.node)) > 1 and _has_shape(forward.node, is_plain=False)
+        if compares and any(_reduces(each.node) for each in own.values()) and _gives_one(forward.node):
+            yield Part(forward.path, forward.line)
+
+
+def _required(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The parameters of a method, behind the first, that it must be given."""
+    taken = [*function.args.posonlyargs, *function.args.args]
+    return [each.arg for each in taken[1 : len(taken) - len(function.args.defaults)]]
+
+
+def _returned(function: ast.AST) -> Iterator[ast.expr]:
+    return (node.value for node in walk(function) if isinstance(node, ast.Return) and node.value is not None)
+
+
+def _gives_one(function: ast.AST) -> bool:
+    """Whether it returns one thing, and no tuple or dict."""
+    return not any(isinstance(value, ast.Tuple | ast.List | ast.Dict) for value in _returned(function))
+
+
+def _reduces(function: ast.AST) -> bool:
+    """Whether something that it returns is a sum or mean over all axes."""
+    return any(_is_reduction(node) for value in _returned(function) for node in walk(value))
+
+
+def _is_reduction(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="mean" | "sum"), args=[_], keywords=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="mean" | "sum"), args=[], keywords=[]):
+            return True
+    return False
 
 
 def words(name: str) -> frozenset[str]:

@@ -1,15 +1,16 @@
 """# unstable-log (GL702)
 
-The logarithm of a softmax or sigmoid is taken in two steps.
+The logarithm of a softmax, a sigmoid or an exponential is taken in two steps.
 
 ## What it does
 Reports `log(softmax(x))`, `log(sigmoid(x))`, `log(1 - sigmoid(x))` and `log1p(-sigmoid(x))` on the way to a loss,
-through views and selections too: `probabilities.gather(1, label).log()`.
+through views and selections too: `probabilities.gather(1, label).log()`. Reports `log(1 + exp(x))` and `log1p(exp(x))`,
+too.
 
 ## Why it matters
 In float32 a probability below some 1e-45 is zero, and one above 1 - 6e-8 is one. A confident mistake, logits some
 hundred apart, gives `log(0)`: an infinite loss, and a gradient that is NaN. In float16 a difference of seventeen is
-enough.
+enough. The exponential of 89 is infinite in float32, of 12 in float16, and the gradient of `log(1 + exp(x))` there NaN.
 
 ## Example
 ```python
@@ -48,7 +49,7 @@ assert model.weight.isfinite().all()
 ```
 
 ## What it does not report
-- Logarithms of what was made safe: `log(p + eps)`, `log(p.clamp(min=eps))`.
+- Logarithms of what was made safe: `log(p + eps)`, `log(p.clamp(min=eps))`, `log1p(exp(-x.abs()))`.
 - Probabilities through which no gradient flows, and those that are averaged or multiplied before the logarithm.
 - The probability of what was drawn by it (`multinomial`, `Categorical(p).sample()`): what has none is never drawn.
 
@@ -62,12 +63,12 @@ from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
-from gradlint_rules.numbers import origin, unchanged
+from gradlint_rules.numbers import is_bounded, origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import operations, taught
@@ -80,6 +81,7 @@ _STABLE = {
     ("sigmoid", False): "`F.logsigmoid(x)`",
     ("sigmoid", True): "`F.logsigmoid(-x)`",
 }
+_HELP_SOFTPLUS = "Compute both at once with `F.softplus(x)`."
 _DRAWS = {"multinomial", "sample"}
 _BOUNDED = {"clamp", "clip", "hardtanh", "tanh", "Tanh", "Hardtanh"}
 
@@ -95,6 +97,33 @@ def check(paths: Paths) -> Iterator[Report]:
         stable = _STABLE.get((kind, is_complement), "`log_softmax`")
         related = found.related(Related(probability.at, f"the {kind} is computed here"))
         yield Report(found.at, message, f"Compute both at once with {stable}, from the logits.", related)
+    for found in met(paths, _softpluses):
+        exponential = _exponential(found.value) or found.value
+        message = f"{maker(exponential)} is infinite where its argument is large, and the gradient of the logarithm NaN"
+        related = found.related(Related(exponential.at, "the exponential is computed here"))
+        yield Report(found.at, f"{message}{found.condition}", _HELP_SOFTPLUS, related, hints={"stable": "softplus"})
+
+
+def _softpluses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    if _LOGS.isdisjoint(operations(arrival.sink, arrival.tape)):
+        return
+    for value in taught(arrival.sink, arrival.tape):
+        if _exponential(value) is not None:
+            yield value.at, value
+
+
+def _exponential(log: Value) -> Value | None:
+    """The exponential of something without a bound that `log` is taken of, with a number added."""
+    name = bare(log.op)
+    if name not in _LOGS or not log.inputs:
+        return None
+    source = origin(log.inputs[0])
+    if name != "log1p":
+        if bare(source.op) != "add" or len(source.inputs) != 1:
+            return None
+        source = origin(source.inputs[0])
+    is_exponential = bare(source.op) == "exp" and source.inputs and source.requires_grad
+    return source if is_exponential and not is_bounded(source.inputs[0]) else None
 
 
 def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
@@ -153,4 +182,6 @@ def _negated(value: Value) -> Value | None:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Takes the logarithm together with the activation."""
+    if "stable" in finding.hints:
+        raise NoFixError("the logarithm of an exponential")
     return safe("Take the logarithm at once", logarithm_at_once(finding, source))

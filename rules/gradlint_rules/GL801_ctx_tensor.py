@@ -1,18 +1,18 @@
 """# ctx-tensor (GL801)
 
-What a custom function keeps for its backward is kept in the wrong place: a tensor as an attribute of `ctx`, or what is no
-tensor with `save_for_backward`.
+What a custom function keeps for its backward is kept in the wrong place: a tensor as an attribute of `ctx`, or what is
+no tensor with `save_for_backward`.
 
 ## What it does
 Reports `ctx.name = tensor` in the `forward` of a `torch.autograd.Function` where the tensor is what `forward` returns,
-or an input through which a gradient flows. Reports, as an error, a number, string, list or dict that `save_for_backward`
-is given.
+or an input through which a gradient flows. Reports, as an error, a number, string, list or dict that
+`save_for_backward` is given.
 
 ## Why it matters
 An output kept so holds the graph that holds it: the cycle keeps every activation of the step alive until the garbage
 collector comes by, and memory grows. An input kept so may be overwritten before the backward, and nothing notices: the
-check that raises in such a case knows only of what `save_for_backward` was given. That takes tensors and `None` alone, and
-raises where it is given anything else.
+check that raises in such a case knows only of what `save_for_backward` was given. That takes tensors and `None` alone,
+and raises where it is given anything else.
 
 ## Example
 ```python
@@ -98,7 +98,7 @@ def check(paths: Paths) -> Iterator[Report]:
             told.add(fact.at)
             kept = f"an {fact.detail} of the function kept as `{fact.text}`"
             yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
-    for fact in (fact for tape in paths for fact in tape.facts("saved-no-tensor")):
+    for fact in paths.some(lambda tape: tape.facts("saved-no-tensor")):
         if fact.at not in told:
             told.add(fact.at)
             message = f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors alone: it raises"

@@ -48,6 +48,10 @@ _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
 _PURE = {"add", "sub", "mul", "div", "pow", "clamp", "gt", "ge", "lt", "le", "eq", "ne", "exp", "log", "cos", "sin"}
 _PURE |= {"isnan", "isfinite", "isinf", "reciprocal", "rsqrt", *_KEEPS_ZERO}
 _QUOTIENTS = {"div", "divide", "true_divide"}
+_BOUNDED_BOTH = {"sigmoid", "Sigmoid", "softmax", "Softmax", "tanh", "Tanh", "cos", "sin", "hardtanh", "Hardtanh"}
+_BOUNDED_BOTH |= {"cosine_similarity", "CosineSimilarity", "normalize", "hardsigmoid", "relu6", "ReLU6"}
+_BOUNDED = {*_BOUNDED_BOTH, "log_softmax", "LogSoftmax", "logsigmoid", "LogSigmoid"}
+_SPREADS = {"add", "sub", "mul", "div", "sum", "mean", "matmul", "mm", "bmm", "einsum", "cat", "stack"}
 _LEFT_OUT = -1e4  # the exponential of which, beside that of a usual logit, is zero in float32
 _SMALL = 1e-2  # what is added against a zero
 _DEPTH = 8
@@ -215,6 +219,47 @@ def _can_be_zero(base: Value) -> bool:
     if found.kind in (Kind.PARAMETER, Kind.LEAF) or _is_written(found):
         return False
     return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
+
+
+def is_bounded(value: Value, depth: int = 0) -> bool:
+    """Whether the numbers of `value` have a bound above by what computed them, as far as that is known."""
+    found = origin(value, selected=False)
+    name = bare(found.op)
+    numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
+    if name in _BOUNDED or not found.requires_grad:
+        return True
+    if name in ("clamp", "clip"):
+        return found.argument(2, "max") is not None
+    if name in ("clamp_max", "minimum"):
+        return True
+    if depth > _DEPTH or not found.inputs:
+        return False
+    if name in ("neg", "negative"):
+        return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
+    if name in ("mul", "div") and len(found.inputs) == 1 and numbers and numbers[0] < 0:
+        return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
+    if name == "sub" and len(found.inputs) == 2 and _is_extreme_of(found.inputs[1], found.inputs[0]):
+        return True
+    return name in _SPREADS and all(is_bounded(source, depth + 1) for source in found.inputs)
+
+
+def is_bounded_below(value: Value, depth: int = 0) -> bool:
+    """Whether the numbers of `value` have a bound below by what computed them, as far as that is known."""
+    found = origin(value, selected=False)
+    name = bare(found.op)
+    if name in _BOUNDED_BOTH or is_never_negative(found) or not found.requires_grad:
+        return True
+    if name in ("clamp", "clip"):
+        return found.argument(1, "min") is not None
+    spreads = name in _SPREADS and depth <= _DEPTH and bool(found.inputs)
+    return spreads and all(is_bounded_below(source, depth + 1) for source in found.inputs)
+
+
+def _is_extreme_of(value: Value, of: Value) -> bool:
+    """Whether it is the largest of something: `x - x.max()`."""
+    return any(bare(each.op) in ("max", "amax", "logsumexp", "output") for each in unchanged(value)) and any(
+        source is origin(of) for source in ancestors(value)
+    )
 
 
 def _is_written(value: Value) -> bool:
