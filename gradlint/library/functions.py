@@ -209,7 +209,7 @@ def _written(call: Call) -> list[ir.Node]:
 
 
 def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
-    """What is saved that is surely no tensor; "" for a tensor, for None, which torch takes, and where it is not known."""
+    """What is saved that is surely no tensor; "" for a tensor, for None (which torch takes) and for the unknown."""
     match given:
         case Const(value=None):
             return ""
