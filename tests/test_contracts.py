@@ -101,6 +101,10 @@ MODULES = {
     "        self.body = nn.Linear(width, width)\n"
     "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
     "        return d.pow(2).sum(-1).sqrt()\n",
+    "GL703 in one of several results": "class Spread(nn.Module):\n    def __init__(self, width):\n"
+    "        super().__init__()\n        self.body = nn.Linear(width, width)\n"
+    "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
+    '        return {"best": h.argmax(-1), "spread": d.pow(2).sum(-1).sqrt()}\n',
     "GL201 of an activation": "class Inplace(nn.Module):\n    def __init__(self, width, inplace=False):\n"
     "        super().__init__()\n        self.body, self.act = nn.Linear(width, width), nn.ReLU(inplace=inplace)\n"
     "    def forward(self, x):\n        y = torch.tanh(self.body(x))\n        return self.act(y)\n",
@@ -144,6 +148,11 @@ class Made(nn.Module):
         y = torch.sigmoid(self.body(torch.randn(4, 8)))
         y[:] = 0.0
         return y
+
+class Measured(nn.Module):
+    def forward(self, flow, target):
+        error = (flow - target).square().sum(1).sqrt()
+        return {"epe": error.mean(), "bad": (error > 3).float().mean()}
 """
 
 

@@ -11,6 +11,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Frame, Stop
@@ -170,13 +171,20 @@ def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:
 def _minimised(m: Machine, call: Call) -> Abstract:
     """Of what a part gives, the tensors that are minimised: the `loss`, or else what carries a gradient, or any.
 
-    What gives no tensor measures or makes something.
+    What gives no tensor measures or makes something; so does what has no parameters and names several results, of
+    which one has no gradient: `{"rmse": error.mean().sqrt(), "bad": (error > 1).float().mean()}`.
     """
     results = _results(m, call.args[0], call)
-    if not results:
-        raise Stop
     live = [each for each, node in results if node.requires_grad]
+    if not results or _is_measured(call.args[0], [node for _, node in results]):
+        raise Stop
     return Sequence("list", live or [each for each, _ in results[:1]])
+
+
+def _is_measured(result: Abstract, nodes: list[Value]) -> bool:
+    if not isinstance(result, Mapping) or "loss" in result.items or all(node.requires_grad for node in nodes):
+        return False
+    return not any(leaf.parameter is not None for node in nodes for leaf in tape.leaves(node))
 
 
 def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Value]]:
