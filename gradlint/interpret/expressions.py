@@ -49,7 +49,7 @@ OPERATIONS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
     "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "bitwise_left_shift", ">>": "bitwise_right_shift",
 }  # fmt: skip
-_ARITHMETIC = frozenset(f"torch.{name}" for name in OPERATIONS.values())
+ARITHMETIC = frozenset(f"torch.{name}" for name in OPERATIONS.values())
 MAX_DEPTH = 4  # of arithmetic that is looked through for a tensor
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
@@ -440,7 +440,7 @@ def _comes_from_tensors(made: Value, depth: int = 0) -> bool:
         whole = made.inputs[0]
         is_model = all(source.kind is Kind.PARAMETER for source in whole.inputs or (whole,))
         return not is_model and _comes_from_tensors(whole, depth)
-    if made.op in _ARITHMETIC and depth < MAX_DEPTH:
+    if made.op in ARITHMETIC and depth < MAX_DEPTH:
         return any(_comes_from_tensors(source, depth + 1) for source in made.inputs)
     return made.kind is not Kind.PARAMETER
 

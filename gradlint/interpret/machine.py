@@ -233,6 +233,7 @@ class Machine:
         self.most = session.most if session.may_train else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
+        self.uses: dict[int, set[str]] = {}  # of what a part is given: the operations that have it as an input
         self.leaves: dict[Symbol, tape.Value] = {}
         self.parameters: dict[tape.Parameter, Tensor] = {}
         self.views: dict[int, list[Tensor]] = {}

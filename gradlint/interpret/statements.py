@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import ahead, conditions, counters, cycles, dispatch, filters, kept, tensors
-from gradlint.interpret.expressions import OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
+from gradlint.interpret.expressions import ARITHMETIC, OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
     BREAK,
@@ -407,6 +407,8 @@ def augment(m: Machine, node: ir.Augment, frame: Frame) -> None:
 def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> Abstract:
     """What `before op= value` leaves: lists and tensors are changed in place."""
     value = m.evaluate(node.value, frame)
+    if isinstance(before, Unknown) and _is_taken_for_tensor(m, before):
+        before = tensors.as_tensor(m, before, node, frame)
     if isinstance(before, Tensor):
         op = f"{OPERATIONS[node.op]}_"
         inputs = tensors.sources(m, [value], node, frame)
@@ -436,6 +438,18 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
             handler(m, before, Call(node.op, [value], {}, node, frame))
     after = binary(m, node.op, before, value, node, frame)
     return counters.counts_on(m, before, after) if isinstance(after, Const) else after
+
+
+def _is_taken_for_tensor(m: Machine, value: Unknown) -> bool:
+    """Whether something unknown that a part is given is a tensor: it is annotated as one, or what takes no number, an
+    operator of Python say, was called with it."""
+    if not m.session.contract or value.data or value.origin is not None:
+        return False
+    if value.type == "tensor" or (not value.type and value.symbol in m.tensors):
+        return True
+    node = m.nodes.get(value.symbol) if not value.type else None
+    uses = m.uses.get(id(node), ())
+    return any(op.startswith("torch.") and op not in ARITHMETIC for op in uses)
 
 
 @handles(EXECUTE, ir.Delete)

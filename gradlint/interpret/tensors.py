@@ -47,6 +47,10 @@ def operation(
     live = [source for source in sources if source.requires_grad]
     if not live:
         return made
+    if m.session.contract:
+        for source in live:
+            if source.kind is Kind.UNKNOWN:
+                m.uses.setdefault(id(source), set()).add(op)
     made.assumed = all(source.assumed for source in live)
     if cut is None and not m.grad.enabled:
         cut = Cut.GRAD_MODE if differentiable else Cut.NON_DIFFERENTIABLE
