@@ -252,6 +252,50 @@ def _whole(m: Machine, unknown: Unknown, call: Call) -> Tensor:
     return whole
 
 
+_CHILD = "child"
+
+
+@method("unknown", "children", "modules")
+def children(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """The parts of an unknown module, one of which stands for all."""
+    made = _child(m, unknown, call)
+    return Sequence("generator", [made], open=True, rest=made)
+
+
+@method("unknown", "named_children", "named_modules")
+def named_children(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """The parts of an unknown module with their names, one of which stands for all."""
+    name = m.unknown("name", data=True, type="str")
+    made = Sequence("tuple", [name, _child(m, unknown, call)])
+    return Sequence("generator", [made], open=True, rest=made)
+
+
+def _child(m: Machine, unknown: Unknown, call: Call) -> Unknown:
+    whole = tensors.leaf(m, unknown.symbol, call.node, call.frame)
+    symbol = unknown.symbol.derive((_CHILD,), f"a part of {unknown.symbol.text}")
+    if symbol not in m.session.modules and whole.parameter is not None:
+        m.session.modules[symbol] = tape.Module(symbol.text, whole.parameter.module, unseen=True)
+    return Unknown(symbol)
+
+
+@method("unknown", "__set_requires_grad__")
+def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """`layer.requires_grad = False` sets an attribute that nobody reads, if it is a module: then it is called, or what
+    it is a part of."""
+    from gradlint.interpret import conditions
+    from gradlint.library import holdings
+
+    symbol = unknown.symbol
+    made = m.nodes.get(symbol)
+    is_computed = (made is not None and made.op != "call") or symbol in m.tensors
+    is_tensor = unknown.data or unknown.type == "tensor" or is_computed
+    if not is_tensor and conditions.truth(m, call.args[0]) is False:
+        whole = [symbol.source] if symbol.key == (_CHILD,) and symbol.source is not None else []
+        for each in (symbol, *whole):
+            holdings.in_vain(m, tensors.leaf(m, each, call.node, call.frame), "module", call)
+    return NONE
+
+
 @method("unknown", "zero_grad")
 def zero_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     from gradlint.library import optimizers
