@@ -176,6 +176,18 @@ def test_a_function_is_silent_that_does_right_where_the_scaler_is_on(
     assert _said(WITH_SCALER[name], tmp_path, work) == []
 
 
+@pytest.mark.parametrize("call", ["advance(optimizer)", "trainer.advance()", "trainer.advance(x)"])
+def test_what_is_out_of_view_may_do_anything_to_what_it_is_given(call: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    text = START + BOTH + "from other import advance, trainer\n" + LOOP + LOSS + CLEAR + BACK + _otherwise(call)
+    path.write_text(text.replace("WORK", WORK))
+    assert [
+        each.code
+        for each in analysis.analyze([path], select=lambda code: True).findings
+        if each.severity.label != "note"
+    ] == []
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_trains(name: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAMS[name].replace("WORK", ""))

@@ -51,7 +51,7 @@ def is_on_the_way(m: Machine, loop: Loop) -> bool:
 def _trains(m: Machine, block: Iterable[ast.AST], frame: Frame, depth: int) -> bool:
     """Whether these statements hold a part of a training step, in loops of theirs or in functions that they call."""
     return any(
-        found.trains or any(_trains_in(m, _called(m, call, frame), depth) for call in found.calls)
+        found.trains or any(_trains_in(m, _called(m, call, frame), depth) for call in found.does.calls)
         for found in effects.of(block, functions=False)
     )
 
@@ -67,9 +67,9 @@ def _is_set_back(m: Machine, met: Met, block: Iterable[ast.AST], frame: Frame, d
     """Whether these statements, or those of a function that they call, let what was counted begin again."""
     begins_again = How.EMPTIED if met.is_length else How.LESS if met.counts_up else How.MORE
     return any(
-        any(how is begins_again and _is_met(m, met, path, frame) for path, how in found.written)
-        or any(_is_met(m, met, path, frame) and not _goes_on(m, met, value, frame) for path, value in found.bound)
-        or (depth < MAX_DEPTH and any(_is_set_back_by(m, met, call, frame, depth) for call in found.calls))
+        any(how is begins_again and _is_met(m, met, path, frame) for path, how in found.does.written)
+        or any(_is_met(m, met, path, frame) and not _goes_on(m, met, value, frame) for path, value in found.does.bound)
+        or (depth < MAX_DEPTH and any(_is_set_back_by(m, met, call, frame, depth) for call in found.does.calls))
         for found in effects.of(block, functions=False)
     )
 

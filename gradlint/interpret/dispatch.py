@@ -84,5 +84,5 @@ def _counted(node: ir.If) -> list[ir.Node]:
 def _filled(node: ir.If, side: bool) -> tuple[Path, ...]:
     """What one side of a branch puts something into."""
     block = node.source.body if side else node.source.orelse
-    written = (each for found in effects.of(block, functions=False) for each in found.written)
+    written = (each for found in effects.of(block, functions=False) for each in found.does.written)
     return tuple(dict.fromkeys(path for path, how in written if how is How.FILLED and path))

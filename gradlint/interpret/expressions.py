@@ -916,7 +916,7 @@ def _is_filled_at_first(m: Machine, node: ir.Node) -> bool:
         return False
     initial = (effects.body(function.source) for function in m.executed if function.name == "__init__")
     found = (found for block in initial for found in effects.of(block, functions=False))
-    written = (each for summary in found for each in summary.written)
+    written = (each for summary in found for each in summary.does.written)
     return any(how is How.FILLED and len(path) > 1 and path[-1] == held.name for path, how in written)
 
 

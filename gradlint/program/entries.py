@@ -11,30 +11,22 @@ from gradlint.contracts import contracts
 from gradlint.dataclass import dataclass
 from gradlint.interpret.gaps import BACKWARDS
 from gradlint.program.imports import in_package
+from gradlint.source import effects
 from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
+from gradlint.tape import May
 
-# What makes a function worth entering, and those that call it: sinks and events of a training step.
-TRIGGERS = frozenset(
-    [
-        "backward",
-        "manual_backward",
-        "zero_grad",
-        "unscale_",
-        "clip_grad_norm_",
-        "clip_grad_value_",
-        "scale_loss",
-    ]
-)
+_ENTERED = May.BACKWARD | May.CLEAR | May.CLIP  # what makes a function worth entering, and those that call it
+_EVENTS = frozenset(name for name, may in effects.EVENTS.items() if may & _ENTERED)
 MAKERS = frozenset(["autocast", "GradScaler"])  # what is wrong with them shows in the function that makes them
-GRAD = "autograd.grad"
 _TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
-_LEARNS = frozenset(["train", "fit", "learn"])  # what trainers of libraries are told
-_SAID = TRIGGERS | MAKERS | HOOKS
-_SPOKEN = tuple(sorted([*_SAID, "autograd"]))
-_TOLD_TO = tuple(f".{name}(" for name in sorted(_LEARNS))
+_LEARNS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
+_NAMED = MAKERS | HOOKS
+_DEFINED = _NAMED | _EVENTS
+_SPOKEN = tuple(sorted([*_EVENTS, *_NAMED, "autograd"]))
+_ASKED_FOR = tuple(f".{name}(" for name in sorted(_LEARNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +59,9 @@ class _Definition:
 
     @property
     def called(self) -> frozenset[str]:
-        """The names that stand in the function, as `autograd.grad` after its module."""
+        """The names that stand in the function."""
         if self._called is None:
-            self._called = frozenset(_names(self.node))
+            self._called = effects.mentions([self.node])
         return self._called
 
     def says(self, names: frozenset[str]) -> bool:
@@ -77,7 +69,8 @@ class _Definition:
 
     def triggers(self) -> bool:
         """Whether an event of a training step stands in it."""
-        return self.says(TRIGGERS) or ("autograd" in self.text and GRAD in self.called)
+        has_words = _holds(self.text, (*_EVENTS, "autograd"))
+        return has_words and any(found.at_hand & _ENTERED for found in effects.of([self.node]))
 
     @property
     def name(self) -> str:
@@ -88,7 +81,7 @@ class _Definition:
 
 def speaks_of_training(source: Source) -> bool:
     """Whether the code of a file names a part of a training step, or what has a library do it."""
-    return _holds(source.text, (*_SPOKEN, *_TOLD_TO)) and any(map(_speaks, walk(source.tree)))
+    return _holds(source.text, (*_SPOKEN, *_ASKED_FOR)) and any(map(_speaks, effects.of([source.tree])))
 
 
 def _holds(text: str, words: Iterable[str]) -> bool:
@@ -96,17 +89,11 @@ def _holds(text: str, words: Iterable[str]) -> bool:
     return any(word in text for word in words)
 
 
-def _speaks(node: ast.AST) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name in _LEARNS
-        case (
-            ast.Attribute(attr=name) | ast.Name(id=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name)
-        ):
-            return name in _SAID or (name == "grad" and isinstance(node, ast.Attribute) and _is_autograd(node.value))
-        case ast.ImportFrom(module="torch.autograd", names=names):
-            return any(each.name == "grad" for each in names)
-    return False
+def _speaks(found: effects.Summary) -> bool:
+    defined = (each.name for each in found.inner if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    if found.at_hand & _ENTERED or not _NAMED.isdisjoint(found.mentions) or not _DEFINED.isdisjoint(defined):
+        return True
+    return any(call.is_method and call.name in _LEARNS for call in found.does.calls)
 
 
 def is_test(path: Path, entry: Entry) -> bool:
@@ -139,8 +126,8 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
     """Whether what a file assigns at its top comes out of a call of what trains: `history = train(model)`."""
     names = {definition.name for definition in reaching}
     values = [each.value for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value]
-    calls = [each.func for value in values for each in walk(value) if isinstance(each, ast.Call)]
-    return any(name in names for call in calls for name in _names(call))
+    calls = (call for found in effects.of(values) for call in found.does.calls)
+    return any(name in names for call in calls for name in (call.name, *call.path))
 
 
 def entries(source: Source) -> list[Entry]:
@@ -206,22 +193,6 @@ def _definitions(source: Source, body: list[ast.stmt], path: tuple[str, ...]) ->
 def _text(source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return "\n".join(source.lines[first - 1 : node.end_lineno])
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    for inner in walk(node):
-        if isinstance(inner, ast.Attribute):
-            yield inner.attr
-            if inner.attr == "grad" and _is_autograd(inner.value):
-                yield GRAD
-        elif isinstance(inner, ast.Name):
-            yield inner.id
-
-
-def _is_autograd(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Attribute) and node.attr == "autograd") or (
-        isinstance(node, ast.Name) and node.id == "autograd"
-    )
 
 
 def _reaching(definitions: list[_Definition]) -> list[_Definition]:

@@ -80,10 +80,10 @@ def _deeds(method: Method) -> _Deeds:
     own = parameters[0].arg if parameters else ""
     has_its_methods = (own, effects.SUPER, effects.TYPE)
     summaries = list(effects.of([method]))
-    reads = (read for found in summaries for read in found.reads)
-    calls = [call for found in summaries for call in found.calls if call.is_method]
+    reads = (read for found in summaries for read in found.does.reads)
+    calls = [call for found in summaries for call in found.does.calls if call.is_method]
     given = (call for call in calls if call.args and call.args[0] in [(each,) for each in has_its_methods])
-    written = (path for found in summaries for path, _ in found.written)
+    written = (path for found in summaries for path, _ in found.does.written)
     return _Deeds(
         frozenset(name for found in summaries for name in found.attributes),
         frozenset([name for owner, name in reads if owner in has_its_methods] + [call.name for call in given]),

@@ -7,10 +7,10 @@ asked for it. When a container is bound, the statements found here are run as we
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gradlint import memo
-from gradlint.source.blocks import walk
+from gradlint.source import effects
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -29,13 +29,13 @@ def filling(tree: ast.Module, names: frozenset[str]) -> Iterator[ast.stmt]:
 @memo.of_programs
 def _defining(tree: ast.Module) -> tuple[tuple[str, frozenset[str]], ...]:
     """The functions and classes of a module, each with what it mentions."""
-    return tuple((each.name, _mentioned(each.body)) for each in tree.body if isinstance(each, _DEFINITIONS))
+    return tuple((each.name, effects.mentions(each.body)) for each in tree.body if isinstance(each, _DEFINITIONS))
 
 
 @memo.of_programs
 def _registering(tree: ast.Module) -> tuple[tuple[ast.stmt, frozenset[str]], ...]:
     """The statements that can register something, each with the names by which it would."""
-    return tuple((statement, _mentioned(by)) for statement in tree.body if (by := _by(statement)))
+    return tuple((statement, effects.mentions(by)) for statement in tree.body if (by := _by(statement)))
 
 
 def _by(statement: ast.stmt) -> list[ast.expr]:
@@ -49,15 +49,3 @@ def _by(statement: ast.stmt) -> list[ast.expr]:
         case ast.Assign(targets=[ast.Subscript(value=container)]):
             return [container]
     return []
-
-
-def _mentioned(nodes: Iterable[ast.stmt | ast.expr]) -> frozenset[str]:
-    """Every name and attribute in `nodes`."""
-    found = set()
-    for node in nodes:
-        for part in walk(node):
-            if isinstance(part, ast.Name):
-                found.add(part.id)
-            elif isinstance(part, ast.Attribute):
-                found.add(part.attr)
-    return frozenset(found)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import ast
 import functools
+import operator
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,36 +63,48 @@ class _By(Enum):
     READ = auto()  # trainer.advanced, where that is a property
 
 
+_Lead = tuple[str, _By]
+
+
 def may(program: Program, block: Iterable[ast.AST], wanted: May) -> bool:
     """Whether running the block, and what it leads to, can have one of these effects."""
-    seen: set[tuple[str, _By]] = set()
-    pending = list(effects.of(block))
-    for found in pending:
-        if found.effects & wanted or any(_of_call(program, call) & wanted for call in found.calls):
-            return True
-        for name, by in _leads_to(found) - seen:
-            seen.add((name, by))
+    seen: set[_Lead] = set()
+    pending: list[Summary | _Lead] = list(effects.of(block))
+    for each in pending:
+        if isinstance(each, Summary):
+            if (each.does.effects | _of_calls(program, each)) & wanted:
+                return True
+            pending += _leads(each)
+        elif each not in seen:
+            seen.add(each)
+            name, by = each
             if by is _By.GIVEN and effects.EVENTS.get(name, May(0)) & wanted and not _is_field(program, name):
                 return True  # run(optimizer.step)
             pending += _meant(program, name, by)
     return False
 
 
-def _leads_to(found: Summary) -> set[tuple[str, _By]]:
-    called = {(call.name, _By.CALL) for call in found.calls}
-    return called | {(name, _By.GIVEN) for name in found.given} | {(name, _By.READ) for name in found.attributes}
+def _leads(found: Summary) -> Iterator[_Lead]:
+    yield from ((call.name, _By.CALL) for call in found.does.calls)
+    yield from ((name, _By.GIVEN) for name in found.does.given)
+    yield from ((name, _By.READ) for name in found.attributes)
+
+
+def _of_calls(program: Program, found: Summary) -> May:
+    """What calls do besides running the functions that their names can mean."""
+    return functools.reduce(operator.or_, (_of_call(program, call) for call in found.does.calls), May(0))
 
 
 def _of_call(program: Program, call: Call) -> May:
-    """What a call does besides running the functions that its name can mean."""
     if _is_of_library(call.name):
         return May.BIND if call.is_method and call.is_statement else May(0)
     is_event = call.is_method and (call.name in effects.EVENTS or call.name == "grad")
-    unknown = call.is_given and not is_event
-    return May.ANYTHING if unknown and not any(True for _ in _defining(program, call.name)) else May(0)
+    if is_event or not call.is_given or any(index.functions.get(call.name) for index in _defining(program, call.name)):
+        return May(0)
+    return May.ANYTHING
 
 
-def _meant(program: Program, name: str, by: _By) -> Iterator[Summary]:
+def _meant(program: Program, name: str, by: _By) -> Iterator[Summary | _Lead]:
     """What can run by a name: functions, methods of a class, properties, and what is bound to it elsewhere."""
     for index in _indices(program) if by is _By.READ else _defining(program, name):
         if by is _By.READ:
@@ -103,15 +115,14 @@ def _meant(program: Program, name: str, by: _By) -> Iterator[Summary]:
                 yield from _of_value(value, by)
 
 
-def _of_value(value: ast.expr, by: _By) -> Iterator[Summary]:
+def _of_value(value: ast.expr, by: _By) -> Iterator[Summary | _Lead]:
     """What can run where the value of an expression is called: it is not computed again."""
     if isinstance(value, ast.Lambda):
         yield from effects.of([value])
         return
     own, *inner = effects.of([value])
     made = [value.func] if isinstance(value, ast.Call) and by is _By.CALL else []
-    given = own.given | {name for each in (value, *made) if (name := effects.last(each))}
-    yield replace(own, effects=May(0), calls=(), attributes=frozenset(), given=given)
+    yield from ((name, _By.GIVEN) for name in own.does.given | {effects.last(each) for each in (value, *made)})
     yield from inner
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements stand in a node
 
@@ -37,7 +37,7 @@ _BARE = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "module", "level", "
 _held = _Held()
 
 
-def walk(tree: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:
+def walk(tree: ast.AST, closed: Container[type[ast.AST]] = ()) -> Iterator[ast.AST]:
     """A tree and all nodes in it, outer ones first, as by `ast.walk`; contexts and operators are left out.
 
     Of nodes that are `closed` and stand in the tree, nothing but they themselves.

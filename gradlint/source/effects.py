@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
 from enum import Enum, auto
 from typing import Any
 
@@ -70,31 +72,69 @@ class Call:
     is_statement: bool  # its result is thrown away: it is called for what it does
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Summary:
-    """What a block does by itself, less the functions, classes and loops in it (`inner`)."""
+    """What a block does by itself, less the functions, classes and loops in it (`inner`).
 
-    effects: May
-    calls: tuple[Call, ...]
-    written: tuple[tuple[Path, How], ...]
-    bound: tuple[tuple[Path, ast.expr], ...]  # what is assigned, and the value
+    The names in it are there at once. What it does with them is read when somebody asks.
+    """
+
+    nodes: Sequence[ast.AST]
+    inner: Sequence[ast.AST]
     names: frozenset[str]  # of variables
     attributes: frozenset[str]
-    reads: frozenset[tuple[str, str]]  # attributes of variables: ("self", "model")
-    given: frozenset[str]  # the last names of what is a value by itself: an argument, an item, what is returned
-    at_hand: May  # the events that it names, called or not
-    inner: tuple[ast.AST, ...]
 
     @property
     def mentions(self) -> frozenset[str]:
         """The names and attributes in it."""
         return self.names | self.attributes
 
+    @functools.cached_property
+    def at_hand(self) -> May:
+        """The events that it names, called or not."""
+        found = May.BACKWARD if any(map(_is_grad, self.nodes)) else May(0)
+        for name in EVENTS.keys() & self.attributes:
+            found |= EVENTS[name]
+        for name in EVENTS.keys() & self.names:
+            found |= EVENTS[name] & ~May.STEP  # a variable of this name is a number
+        return found
+
+    @functools.cached_property
+    def does(self) -> Deeds:
+        """What it does with what it names."""
+        found = Deeds()
+        for node in self.nodes:
+            if read := _READS.get(type(node)):
+                read(found, node)
+        return found
+
     @property
     def trains(self) -> bool:
         """Whether it calls a method that is a part of a training step."""
-        names = (call.name for call in self.calls if call.is_method)
+        names = (call.name for call in self.does.calls if call.is_method)
         return any(name in STAGES or EVENTS.get(name, May(0)) & ~May.HOLD for name in names)
+
+
+@dataclass(eq=False, slots=True)
+class Deeds:
+    """What a block does by itself with what it names."""
+
+    effects: May = May(0)
+    calls: list[Call] = field(default_factory=list)
+    written: dict[tuple[Path, How], None] = field(default_factory=dict)  # in the order of the text
+    bound: list[tuple[Path, ast.expr]] = field(default_factory=list)  # what is assigned, and the value
+    reads: set[tuple[str, str]] = field(default_factory=set)  # attributes of variables: ("self", "model")
+    given: set[str] = field(default_factory=set)  # the last names of what is passed on: arguments, items, results
+    statements: set[ast.AST] = field(default_factory=set)  # calls whose results are thrown away
+
+    def gives(self, values: Iterable[ast.AST | None]) -> None:
+        """Values are passed on."""
+        self.given |= {name for value in values if (name := last(value))}
+
+    def writes(self, target: ast.AST, how: How) -> None:
+        """Something gets another value."""
+        self.effects |= May.BIND
+        self.written[path_of(target), how] = None
 
 
 def of(block: Iterable[ast.AST], *, functions: bool = True) -> Iterator[Summary]:
@@ -142,122 +182,89 @@ def paths_in(node: ast.AST) -> Iterator[Path]:
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_CLOSED = (*_SCOPES, *LOOPS)
-
-
-class _Reading:
-    """What was read of a block so far."""
-
-    def __init__(self) -> None:
-        self.effects, self.at_hand = May(0), May(0)
-        self.calls: list[Call] = []
-        self.statements: set[ast.AST] = set()  # calls whose results are thrown away
-        self.written: dict[tuple[Path, How], None] = {}  # in their order
-        self.bound: list[tuple[Path, ast.expr]] = []
-        self.names: set[str] = set()
-        self.attributes: set[str] = set()
-        self.reads: set[tuple[str, str]] = set()
-        self.given: set[str] = set()
-        self.inner: list[ast.AST] = []
-
-    def gives(self, values: Iterable[ast.AST | None]) -> None:
-        self.given |= {name for value in values if (name := last(value))}
-
-    def writes(self, target: ast.AST, how: How) -> None:
-        self.effects |= May.BIND
-        self.written[path_of(target), how] = None
+_CLOSED = frozenset([*_SCOPES, *LOOPS])
 
 
 @memo.of_programs
 def own(block: ast.AST) -> Summary:
     """What a block does by itself, less the functions, classes and loops in it."""
-    reading = _Reading()
-    for node in walk(block, _CLOSED):
-        if node is not block and isinstance(node, _CLOSED):
-            reading.inner.append(node)
-        elif read := _READS.get(type(node)):
-            read(reading, node)
-    return Summary(
-        reading.effects,
-        tuple(reading.calls),
-        tuple(reading.written),
-        tuple(reading.bound),
-        frozenset(reading.names),
-        frozenset(reading.attributes),
-        frozenset(reading.reads),
-        frozenset(reading.given),
-        reading.at_hand,
-        tuple(reading.inner),
-    )
+    nodes = list(walk(block, _CLOSED))
+    inner = [node for node in nodes if type(node) in _CLOSED and node is not block]
+    names = frozenset([node.id for node in nodes if isinstance(node, ast.Name)])
+    return Summary(nodes, inner, names, frozenset([node.attr for node in nodes if isinstance(node, ast.Attribute)]))
 
 
-def _name(reading: _Reading, node: ast.Name) -> None:
-    reading.names.add(node.id)
-    reading.at_hand |= EVENTS.get(node.id, May(0)) & ~May.STEP  # a variable of this name is a number
+def _is_grad(node: ast.AST) -> bool:
+    """`autograd.grad`, or its import by name."""
+    match node:
+        case ast.Attribute(attr="grad", value=owner):
+            return last(owner) == "autograd"
+        case ast.ImportFrom(module="torch.autograd", names=names):
+            return any(each.name == "grad" for each in names)
+    return False
+
+
+def _name(found: Deeds, node: ast.Name) -> None:
     if not isinstance(node.ctx, ast.Load):
-        reading.writes(node, How.BOUND)
+        found.writes(node, How.BOUND)
 
 
-def _attribute(reading: _Reading, node: ast.Attribute) -> None:
-    reading.attributes.add(node.attr)
-    reading.at_hand |= EVENTS.get(node.attr, May(0))
+def _attribute(found: Deeds, node: ast.Attribute) -> None:
     if isinstance(node.ctx, ast.Load):
         owner = path_of(node.value)
         if len(owner) == 1:
-            reading.reads.add((str(owner[0]), node.attr))
-        if node.attr == "grad" and last(node.value) == "autograd":
-            reading.at_hand |= May.BACKWARD
-        elif node.attr == "grad":
-            reading.effects |= May.READ
+            found.reads.add((str(owner[0]), node.attr))
+        if node.attr == "grad" and last(node.value) != "autograd":
+            found.effects |= May.READ
     else:
-        reading.writes(node, How.BOUND)
+        found.writes(node, How.BOUND)
         if node.attr == "grad":
-            reading.effects |= May.CLEAR
+            found.effects |= May.CLEAR
 
 
-def _subscript(reading: _Reading, node: ast.Subscript) -> None:
+def _subscript(found: Deeds, node: ast.Subscript) -> None:
     if isinstance(node.ctx, ast.Load):
         return
     is_all = isinstance(node.slice, ast.Slice) and node.slice.lower is node.slice.upper is None
-    reading.writes(node.value, How.EMPTIED if is_all and isinstance(node.ctx, ast.Del) else How.ITEM)
+    found.writes(node.value, How.EMPTIED if is_all and isinstance(node.ctx, ast.Del) else How.ITEM)
 
 
-def _assign(reading: _Reading, node: ast.Assign) -> None:
-    reading.bound += [(path_of(target), node.value) for target in node.targets]
-    reading.gives([node.value])
+def _assign(found: Deeds, node: ast.Assign) -> None:
+    found.bound += [(path_of(target), node.value) for target in node.targets]
+    found.gives([node.value])
 
 
-def _annotated(reading: _Reading, node: ast.AnnAssign) -> None:
-    reading.bound += [(path_of(node.target), node.value)] if node.value is not None else []
-    reading.gives([node.value])
+def _annotated(found: Deeds, node: ast.AnnAssign) -> None:
+    found.bound += [(path_of(node.target), node.value)] if node.value is not None else []
+    found.gives([node.value])
 
 
-def _augmented(reading: _Reading, node: ast.AugAssign) -> None:
+def _augmented(found: Deeds, node: ast.AugAssign) -> None:
     how = {ast.Add: How.MORE, ast.Sub: How.LESS}.get(type(node.op))
     if how is not None:
-        reading.written[path_of(node.target), how] = None
+        found.written[path_of(node.target), how] = None
 
 
-def _statement(reading: _Reading, node: ast.Expr) -> None:
-    reading.statements.add(node.value)
+def _statement(found: Deeds, node: ast.Expr) -> None:
+    found.statements.add(node.value)
 
 
-def _called(reading: _Reading, node: ast.Call) -> None:
+def _called(found: Deeds, node: ast.Call) -> None:
     values = [*node.args, *(keyword.value for keyword in node.keywords)]
-    reading.gives(values)
+    found.gives(values)
     method = node.func if isinstance(node.func, ast.Attribute) else None
     name = last(node.func)
     if method is None and name and hasattr(builtins, name):
-        reading.effects |= _BUILTINS.get(name, May(0))
+        found.effects |= _BUILTINS.get(name, May(0))
         return
     if method is None and not name:
-        reading.effects |= May.ANYTHING  # table[key](batch)
+        found.effects |= May.ANYTHING  # table[key](batch)
         return
     if method is not None:
-        reading.effects |= _of_method(method)
+        found.effects |= _of_method(method)
         if name in _FILLS or name == "clear":
             how = How.EMPTIED if name == "clear" else How.FILLED
-            reading.written[path_of(method.value), how] = None
+            found.written[path_of(method.value), how] = None
     given = [*values, method.value] if method is not None else values
     call = Call(
         name,
@@ -266,9 +273,9 @@ def _called(reading: _Reading, node: ast.Call) -> None:
         tuple((each.arg, path_of(each.value)) for each in node.keywords if each.arg is not None),
         method is not None,
         any(map(_is_thing, given)),
-        node in reading.statements,
+        node in found.statements,
     )
-    reading.calls.append(call)
+    found.calls.append(call)
 
 
 def _of_method(method: ast.Attribute) -> May:
@@ -283,38 +290,38 @@ def _of_method(method: ast.Attribute) -> May:
     return EVENTS.get(method.attr, May(0)) | _BESIDE.get(method.attr, May(0))
 
 
-def _returned(reading: _Reading, node: ast.Return) -> None:
-    reading.gives([node.value])
+def _returned(found: Deeds, node: ast.Return) -> None:
+    found.gives([node.value])
     if node.value is not None and not isinstance(node.value, ast.Constant):
-        reading.effects |= May.BIND
+        found.effects |= May.BIND
 
 
-def _yields(reading: _Reading, node: ast.Yield | ast.YieldFrom) -> None:
-    reading.gives([node.value])
-    reading.effects |= May.BIND
+def _yields(found: Deeds, node: ast.Yield | ast.YieldFrom) -> None:
+    found.gives([node.value])
+    found.effects |= May.BIND
 
 
-def _walrus(reading: _Reading, node: ast.NamedExpr) -> None:
-    reading.gives([node.value])
+def _walrus(found: Deeds, node: ast.NamedExpr) -> None:
+    found.gives([node.value])
 
 
-def _items(reading: _Reading, node: ast.List | ast.Tuple | ast.Set) -> None:
-    reading.gives(node.elts)
+def _items(found: Deeds, node: ast.List | ast.Tuple | ast.Set) -> None:
+    found.gives(node.elts)
 
 
-def _values(reading: _Reading, node: ast.Dict | ast.BoolOp) -> None:
-    reading.gives(node.values)
+def _values(found: Deeds, node: ast.Dict | ast.BoolOp) -> None:
+    found.gives(node.values)
 
 
-def _lambda(reading: _Reading, node: ast.Lambda) -> None:
-    reading.gives([node.body])
+def _lambda(found: Deeds, node: ast.Lambda) -> None:
+    found.gives([node.body])
 
 
-def _either(reading: _Reading, node: ast.IfExp) -> None:
-    reading.gives([node.body, node.orelse])
+def _either(found: Deeds, node: ast.IfExp) -> None:
+    found.gives([node.body, node.orelse])
 
 
-_READS: dict[type[ast.AST], Callable[[_Reading, Any], None]] = {
+_READS: dict[type[ast.AST], Callable[[Deeds, Any], None]] = {
     ast.Name: _name,
     ast.Attribute: _attribute,
     ast.Subscript: _subscript,
