@@ -15,6 +15,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
+from gradlint.program import callers
 from gradlint.program.entries import Entry, backwards, entries, in_order, was_run
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
@@ -172,7 +173,7 @@ class _Analyzer:
         self.program.asked = set()
         try:
             tapes = run_entry(self.program, path, entry, session)
-            found = tuple(self._judged(entry, tapes))
+            found = tuple(self._judged(path, entry, tapes))
         except Exception as error:  # one entry's mistake must not cost the others
             import logging
 
@@ -187,14 +188,20 @@ class _Analyzer:
         reached = tuple(sorted(session.reached))
         return Result(found, gaps, _places(session), rests_on=self._rests_on(), reached=reached)
 
-    def _judged(self, entry: Entry, tapes: Sequence[Tape]) -> Iterator[Finding]:
+    def _judged(self, path: Path, entry: Entry, tapes: Sequence[Tape]) -> list[Finding]:
         """What the rules say of the tapes of an entry; of a part, those that its contract lets speak."""
         if not entry.contract:
-            yield from judge(self.rules, tapes)
-            return
+            return judge(self.rules, tapes)
         contract = contracts()[entry.contract]
-        for found in judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes):
-            yield replace(found, severity=min(found.severity, contract.most))
+        found = judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes)
+        if found and contract.is_trained and self._is_measured(path, entry):
+            return []
+        return [replace(each, severity=min(each.severity, contract.most)) for each in found]
+
+    def _is_measured(self, path: Path, entry: Entry) -> bool:
+        """Whether all that call a part in the files in view do so with grad mode off."""
+        name = entry.function[0]
+        return callers.are_ungraded(name, [source.tree for source in self.program.users(path, name)])
 
     def _rests_on(self) -> tuple[Part, ...]:
         """The parts of files that the entry that was just run has come to, where that is kept."""

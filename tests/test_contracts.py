@@ -248,3 +248,36 @@ def test_a_constructor_is_run_with_what_nobody_knows(statement: str, tmp_path: p
     program += "class Table(nn.Module):\n    def __init__(self, width, config: Config, std=0.1, trained=False):\n"
     program += f"        super().__init__()\n        self.body = nn.Linear(width, width)\n        {statement}\n"
     assert [code for code, _, _ in told(tmp_path, program)] == CONSTRUCTORS[statement].split()
+
+
+VOCODER = "class Vocoder(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+VOCODER += "        self.body = nn.Linear(width, width)\n"
+VOCODER += "    def forward(self, x):\n        y = torch.sigmoid(self.body(x))\n        y *= 2\n        return y\n\n"
+
+USES = {
+    "model = Vocoder(8).eval()\n@torch.inference_mode()\ndef speak(x):\n    return model(x)\n": [],
+    "class Speaker:\n    def __init__(self):\n        self.model = Vocoder(8)\n"
+    "    def speak(self, x):\n        with torch.no_grad():\n            return self.model(x)\n": [],
+    "def speak(x):\n    model = Vocoder(8)\n    return model(x)\nwith torch.no_grad():\n    speak(torch.ones(8))\n": [],
+    "def speak(x):\n    with torch.no_grad():\n        return Vocoder(8)(x)\n": [],
+    "def speak(x):\n    with torch.no_grad():\n        model = Vocoder(8)\n    return model(x)\n": ["GL201"],
+    "def build():\n    return Vocoder(8)\ndef speak(x):\n    model = Vocoder(8)\n"
+    "    with torch.no_grad():\n        return model(x)\n": ["GL201"],
+    "def speak(x):\n    model = Vocoder(8)\n    torch.optim.SGD(model.parameters(), 0.1)\n"
+    "    with torch.no_grad():\n        return model(x)\n": ["GL201"],
+    "": ["GL201"],
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_module_that_is_only_called_with_grad_mode_off_is_not_trained(
+    use: str, beside: bool, tmp_path: pathlib.Path
+) -> None:
+    files = {"vocoder.py": HEAD + VOCODER + ("" if beside else use)}
+    if beside:
+        files["speaking.py"] = f"{HEAD}from vocoder import Vocoder\n{use}"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = analyze([tmp_path / name for name in files], select=lambda code: code in ("GL201", "GL514")).findings
+    assert [each.code for each in found] == USES[use]

@@ -6,6 +6,7 @@ A contract is one file here, and being here is being registered. It holds
   less than an error;
 - `RANK`: a part is driven under the first contract that takes it, and where `IS_ALONE` is False, under the next one,
   too, if it was not called;
+- `IS_TRAINED`, where a part is not judged that is only called with grad mode off in the files in view;
 - `parts(source, definitions)`, which yields those of a file, each with its `path` (the names that lead to it) and its
   `line`;
 - `drive`, the program that drives a part, interpreted like any other code. Its parameters are named after what they
@@ -41,6 +42,7 @@ class Contract:
     most: Severity
     rank: int
     is_alone: bool
+    is_trained: bool  # else it is judged whoever calls it
     parts: Parts
 
     def may_speak(self, code: str) -> bool:
@@ -63,5 +65,5 @@ def _modules() -> Iterator[ModuleType]:
 def _contract(module: ModuleType) -> Contract:
     name = module.__name__.rpartition(".")[2]
     most = getattr(module, "MOST", Severity.ERROR)
-    is_alone = getattr(module, "IS_ALONE", True)
-    return Contract(name, module.SPEAKING, most, module.RANK, is_alone, module.parts)
+    is_alone, is_trained = getattr(module, "IS_ALONE", True), getattr(module, "IS_TRAINED", False)
+    return Contract(name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts)

@@ -9,6 +9,7 @@ from gradlint.program.losses import Definition, Part
 from gradlint.source.parse import Source
 
 RANK = 0
+IS_TRAINED = True
 SPEAKING = forward.SPEAKING | {"GL101", "GL102", "GL103", "GL104", "GL105", "GL109"}
 
 

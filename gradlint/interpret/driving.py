@@ -70,7 +70,7 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     assert isinstance(driver, Function)
     names = [parameter.name for parameter in driver.node.parameters]
     given = typed_by_defaults(m, written)
-    arguments = _arguments(m, written, given, call) if _PREDICTED in names else _given(m, written, given)
+    arguments = _arguments(m, written, given, call) if _PREDICTED in names else _given(m, written, given, call)
     if arguments is None:
         return
     owner = _object_of(part)
@@ -117,14 +117,18 @@ def _object_of(part: Abstract) -> Abstract:
     return NONE
 
 
-def _given(m: Machine, part: Function, given: dict[str, Abstract]) -> dict[str, Abstract]:
+def _given(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract]:
     """What a module is given: something unknown for each parameter, of the type that its annotation or default says."""
     taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
-    return {
+    known = {
         parameter.name: given.get(parameter.name) or m.session.parameter(m, part, parameter)
         for parameter in taken
         if parameter.kind not in ("args", "kwargs")
     }
+    for value in known.values():
+        if isinstance(value, Unknown) and value.type == "tensor":
+            _identify(m, value, call)
+    return known
 
 
 def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract] | None:
@@ -143,11 +147,16 @@ def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Cal
             elif not has_prediction:
                 has_prediction = True
                 value = _predict(m, value, losses.is_looked_up(part.node.source, parameter.name), call)
-            node = tensors.node_of(m, value, call.node, call.frame)
-            if node is not None:
-                m.identify(node, value.symbol)  # which questions can be about
+            _identify(m, value, call)
         found[parameter.name] = value
     return found if has_prediction else None
+
+
+def _identify(m: Machine, value: Unknown, call: Call) -> None:
+    """Has a tensor be one that questions can be about."""
+    node = tensors.node_of(m, value, call.node, call.frame)
+    if node is not None:
+        m.identify(node, value.symbol)
 
 
 def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> Unknown:

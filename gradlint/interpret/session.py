@@ -132,11 +132,14 @@ class Session:
     def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
         if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
             return None
-        annotation = m.evaluate(parameter.annotation, function.scope)
+        written = _besides_none(parameter.annotation)
+        annotation = m.evaluate(written, function.scope)
         if isinstance(annotation, Class):
             self.classes[symbol] = annotation
         maker = TYPES.get(annotation.name) if isinstance(annotation, Lib) else None
-        return maker(m, symbol, function, parameter) if maker is not None else None
+        made = maker(m, symbol, function, parameter) if maker is not None else None
+        is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
+        return made if is_plain or written is parameter.annotation else None
 
     def kind_of_field(self, owner: Symbol, name: str) -> str:
         """What the class of a parameter says that an attribute is: a number, a bool or a string; "" for others."""
@@ -361,6 +364,18 @@ class Session:
         self.restarts += 1
         if self.restarts <= RESTARTS:
             raise Restart
+
+
+def _besides_none(annotation: ir.Node) -> ir.Node:
+    """What something is that can also be None: `int` of `Optional[int]` and of `int | None`."""
+    match annotation:
+        case ir.Subscript(target=ir.Name(id="Optional") | ir.Attribute(name="Optional"), index=inner):
+            return inner
+        case ir.Binary(op="|", left=inner, right=ir.Literal(value=None)):
+            return inner
+        case ir.Binary(op="|", left=ir.Literal(value=None), right=inner):
+            return inner
+    return annotation
 
 
 _FIELDS = {"bool": "bool", "int": "number", "float": "number", "str": "str"}

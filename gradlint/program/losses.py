@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from gradlint.dataclass import dataclass
+from gradlint.program.callers import is_ungraded
 from gradlint.source.blocks import walk
 
 _NAMED = frozenset(["loss", "losses", "criterion", "objective"])
@@ -29,7 +30,6 @@ _WEIGHS = ["make", "build", "create", "weight", "weights", "average", "avg", "ru
 _OF_OTHERS = frozenset([*_MEASURES, *_SHOWS, *_WEIGHS])  # words of functions around losses
 _METHODS = ("forward", "__call__")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_UNGRADED = ("no_grad", "inference_mode")
 
 
 class Definition(Protocol):
@@ -65,10 +65,10 @@ def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part
     by_class = methods(definitions)
     for each in definitions:
         is_loss = len(each.path) == 1 and _is_named(each.path[0]) and _has_shape(each.node, is_plain=True)
-        if is_loss and not _is_measured(each.path[0], tree):
+        if is_loss:
             yield Part(each.path, each.line)
     for name, own in by_class.items():
-        if _is_named(name) and not _is_measured(name, tree):
+        if _is_named(name):
             yield from _computing(name, own, by_class, tree)
 
 
@@ -101,7 +101,7 @@ def _computing(
                 return
 
 
-def comparisons(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
+def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:
     """The classes of a file whose `forward` makes one number of two things that it is given, and says of no metric.
 
         class Distance(nn.Module):
@@ -112,7 +112,7 @@ def comparisons(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator
     """
     for name, own in methods(definitions).items():
         forward = own.get("forward")
-        if forward is None or _is_named(name) or not words(name).isdisjoint(_OF_OTHERS) or _is_measured(name, tree):
+        if forward is None or _is_named(name) or not words(name).isdisjoint(_OF_OTHERS):
             continue
         compares = len(_required(forward.node)) > 1 and _has_shape(forward.node, is_plain=False)
         if compares and any(_reduces(each.node) for each in own.values()) and _gives_one(forward.node):
@@ -164,7 +164,7 @@ def _has_shape(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_plain: bo
     if isinstance(function, ast.AsyncFunctionDef):
         return False
     taken = [*function.args.posonlyargs, *function.args.args]
-    if len(taken) < (1 if is_plain else 2) or any(map(_is_ungraded, function.decorator_list)):
+    if len(taken) < (1 if is_plain else 2) or any(map(is_ungraded, function.decorator_list)):
         return False
     nodes = [node for statement in function.body for node in _own(statement)]
     returned = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
@@ -182,30 +182,8 @@ def _own(statement: ast.AST) -> Iterator[ast.AST]:
             yield from _own(inner)
 
 
-def _is_ungraded(node: ast.expr) -> bool:
-    return any(name in ast.unparse(node) for name in _UNGRADED)
-
-
 def _enters_ungraded(item: ast.withitem) -> bool:
-    return _is_ungraded(item.context_expr)
-
-
-def _is_measured(name: str, tree: ast.Module) -> bool:
-    """Whether all that use it in its file do so with grad mode off."""
-    inside = {id(node) for block in walk(tree) if _covers(block) for node in _named(walk(block), name)}
-    uses = list(_named(walk(tree), name))
-    return bool(uses) and all(id(node) in inside for node in uses)
-
-
-def _named(nodes: Iterable[ast.AST], name: str) -> Iterator[ast.AST]:
-    return (node for node in nodes if isinstance(node, ast.Name) and node.id == name)
-
-
-def _covers(node: ast.AST) -> bool:
-    """Whether grad mode is off in all of a function or a `with`."""
-    if isinstance(node, ast.With):
-        return any(map(_enters_ungraded, node.items))
-    return isinstance(node, ast.FunctionDef) and any(map(_is_ungraded, node.decorator_list))
+    return is_ungraded(item.context_expr)
 
 
 _GIVEN = frozenset(

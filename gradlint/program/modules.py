@@ -235,6 +235,14 @@ class Program:
         self.ask(frame, parts.mentions([word]))
         return word in frame.code.text
 
+    def users(self, path: Path, name: str) -> list[Source]:
+        """The file at `path`, and those in view that import it and speak of one of its names."""
+        source = self.source(path)
+        if source is None:
+            return []
+        self.asked.add((str(path), parts.WHOLE))
+        return [source, *self._importers(source, frozenset([name]))]
+
     def arities(self, frame: Frame, name: str) -> frozenset[int]:
         """The lengths of the tuples that methods of this name in the file of `frame` write down to return."""
         self.ask(frame, parts.returns(name))
