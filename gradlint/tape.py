@@ -273,7 +273,7 @@ class Decision:
     text: str
     holds: bool
     at: Span
-    loop: int | None = None  # the innermost loop around it
+    loop: int | None = None  # the innermost loop around it whose rounds can each answer it otherwise
     round: int = 0
     about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
     whole: Span | None = None  # the statement that it is the condition of

@@ -37,7 +37,7 @@ from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
-    from gradlint.interpret.machine import Branch, Frame, Machine
+    from gradlint.interpret.machine import Branch, Frame, Loop, Machine
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _PLAIN = frozenset(["list", "tuple", "set", "dict"])
@@ -169,7 +169,7 @@ def choose(
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
     answer, free = m.oracle.decide(site, test, default, source, keeps=keeps)
     if free:
-        loop = next((loop for loop in reversed(m.loops) if loop.over), None)
+        loop = next((loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None)
         text, holds = frame.text(node), answer
         while text.startswith("not ") and " and " not in text and " or " not in text:
             text, holds = text[4:], not holds
@@ -182,6 +182,12 @@ def choose(
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
     return answer
+
+
+def _is_asked_anew(test: Test, loop: Loop) -> bool:
+    """Whether each round of a loop can answer it otherwise: it asks no more than if something that was there before
+    is true, or None."""
+    return test.relation not in ("true", "is") or not test.subject.is_before(loop.since)
 
 
 def decided(m: Machine) -> tuple[tape.Decision, ...]:

@@ -25,6 +25,7 @@ from gradlint.interpret.values import (
     Tensor,
     Test,
     Unknown,
+    serials,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 
@@ -180,6 +181,7 @@ class Loop:
     sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
     last: tuple[Abstract, Symbol] | None = None  # the number of its last round, and the unknown one that it runs to
+    since: int = field(default_factory=serials.__next__)  # the number of the first symbol that is made in it
     is_single: bool = False  # it runs over one item: its rounds are none
     fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
     states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)  # that a `while` asks for, at first

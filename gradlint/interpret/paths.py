@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from gradlint import memo, tape
@@ -207,6 +207,20 @@ def _decide(value: object, relation: str, operand: object) -> bool | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Free:
+    """A branch as a run comes to it: the site, in its n-th visit, its default way and the way it goes."""
+
+    site: Site
+    visit: int
+    default: bool
+    answer: bool
+
+
+def _answer(plan: Mapping[Choice, bool], site: Site, visit: int, default: bool) -> bool:
+    return plan.get((site, visit), plan.get((site, None), default))
+
+
 class Oracle:
     """Answers the branches of one run by its plan, and writes down what was asked."""
 
@@ -216,6 +230,7 @@ class Oracle:
         self.facts = Facts()
         self.taken: dict[Choice, bool] = {}
         self.visits: dict[Site, int] = {}
+        self.free: list[Free] = []  # what was asked that the plan answers, in order
         self.decisions: list[tape.Decision] = []
         self.asked = 0  # how often something hung on how a branch goes
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
@@ -237,9 +252,9 @@ class Oracle:
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
-        answer = self.plan.get((site, visit), self.plan.get((site, None), default))
-        if keeps is not None:
-            answer = keeps
+        answer = _answer(self.plan, site, visit, default) if keeps is None else keeps
+        if keeps is None:
+            self.free.append(Free(site, visit, default, answer))
         seen.sides.add(answer)
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)
@@ -290,7 +305,7 @@ def explore(
         plan, rank = found
         oracle, before = Oracle(plan, visited), spent()
         made = run(oracle)
-        pending.took(rank if plan else None, spent() - before)
+        pending.took(rank if plan else None, spent() - before, oracle.free)
         yield made
         if is_enough(made):
             pending.cut_short = True
@@ -326,6 +341,43 @@ def _shown(made: tape.Tape) -> Iterator[object]:
                     yield event.at, value.at, value.cut, value.requires_grad
 
 
+class _Run:
+    """The ways that the paths went which were run, as a tree: two that answer alike as far as they go are one.
+
+    A run goes on from its answers alone, so that a plan is known to bring nothing new where all that it comes to is
+    answered as on a path that was run.
+    """
+
+    def __init__(self) -> None:
+        self._first = _Fork()
+
+    def add(self, way: Sequence[Free]) -> None:
+        fork = self._first
+        for free in way:
+            fork.at = fork.at or free
+            fork = fork.sides.setdefault(free.answer, _Fork())
+        fork.ends = True
+
+    def has(self, plan: Plan) -> bool:
+        """Whether a run by this plan would go a way that was gone."""
+        answers, fork = dict(plan), self._first
+        while fork.at is not None:
+            answer = _answer(answers, fork.at.site, fork.at.visit, fork.at.default)
+            if answer not in fork.sides:
+                return False
+            fork = fork.sides[answer]
+        return fork.ends
+
+
+@dataclass(slots=True)
+class _Fork:
+    """A branch that paths came to, and what they came to behind each side; at the end of a path, none."""
+
+    at: Free | None = None
+    ends: bool = False
+    sides: dict[bool, _Fork] = field(default_factory=dict)
+
+
 class _Pending:
     """The plans that wait to be run: sites turned round first, then what they give together."""
 
@@ -337,11 +389,13 @@ class _Pending:
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
         self._number = itertools.count()
         self._tried: set[Plan] = set()
+        self._run = _Run()
         self._combined: set[frozenset[Site]] = set()
         self._combinations: Iterator[Plan] = iter(())  # that were not queued yet: most never are
 
-    def took(self, rank: int | None, steps: int) -> None:
-        """Counts the steps of a path; that of no rank is the first one."""
+    def took(self, rank: int | None, steps: int, way: Sequence[Free]) -> None:
+        """Counts the steps of a path, and notes the way that it went; that of no rank is the first one."""
+        self._run.add(way)
         if rank is None:
             self.first = steps
         else:
@@ -365,7 +419,7 @@ class _Pending:
                 return None
             rank, _, plan, turns = heapq.heappop(self._queue)
             taken = turns is not None and len(self.visited[turns].sides) == 2
-            if taken or plan in self._tried:
+            if taken or plan in self._tried or self._run.has(plan):
                 continue
             if self.left[rank] < self.first:
                 self.cut_short = True

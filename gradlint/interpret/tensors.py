@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Sequence as Many
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
@@ -390,12 +391,23 @@ def write(
     if not raises:
         storage.version = version
         storage.writes.append(done)
+        for earlier in _counted_on(tensor, storage):
+            earlier.version += 1
+            earlier.writes.append(replace(done, version=earlier.version))
         if made is not before:
             made.saves = tuple(_saved(made, kept.role) or kept if kept.value is made else kept for kept in made.saves)
         tensor.node = made
         update_views(m, tensor, made, node, frame)
     m.emit(tape.InPlace(at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)))
     return tensor
+
+
+def _counted_on(tensor: Tensor, storage: Storage) -> Iterator[Storage]:
+    """Memory that a tensor, or what it is a view of, had before `x.data = new`: its version counts for that still."""
+    owner: Tensor | None = tensor if not tensor.uncounted else None
+    while owner is not None:
+        yield from (earlier for earlier in owner.memory_before if earlier is not storage)
+        owner = owner.base
 
 
 def _stays(node: Value) -> bool:

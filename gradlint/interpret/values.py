@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Many
 from dataclasses import field
@@ -22,13 +23,21 @@ class Abstract:
     __slots__ = ()
 
 
+serials = itertools.count()  # of symbols, in the order in which they are made
+
+
+def _is_attribute(key: object) -> bool:
+    return isinstance(key, tuple) and key[:1] == ("attribute",)
+
+
 class Symbol:
     """The identity of something unknown. What is derived from one symbol in one way is one symbol: `args.lr`."""
 
-    __slots__ = ("_derived", "key", "source", "text", "twin")
+    __slots__ = ("_derived", "key", "number", "source", "text", "twin")
 
     def __init__(self, text: str, source: Symbol | None = None, key: object = None) -> None:
         self.text = text
+        self.number = next(serials)
         self.source = source  # what this was derived from
         self.key = key  # the way in which it was; None of what was not
         self._derived: dict[object, Symbol] | None = None  # from most nothing is
@@ -45,6 +54,13 @@ class Symbol:
             if self.twin is not None:
                 symbol.twin = self.twin.derive(key, text)
         return symbol
+
+    def is_before(self, number: int) -> bool:
+        """Whether it was there before the symbols from this number on: itself, or what it is an attribute of."""
+        symbol = self
+        while symbol.number >= number and symbol.source is not None and _is_attribute(symbol.key):
+            symbol = symbol.source
+        return symbol.number < number
 
     @property
     def derived(self) -> Many[object, Symbol]:
@@ -139,6 +155,7 @@ class Tensor(Abstract):
     attrs: dict[str, Abstract] = field(default_factory=dict)
     detached: bool = False  # shares memory with a graph that it is not part of
     uncounted: bool = False  # made by .data: autograd does not see writes through it
+    memory_before: tuple[tape.Storage, ...] = ()  # `x.data = new`: what it had until then
 
 
 @dataclass(eq=False, slots=True)

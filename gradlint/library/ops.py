@@ -497,11 +497,16 @@ def data(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 @method("torch.Tensor", "__set_data__")
 def set_data(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    """`x.data = new`: other memory; what was saved keeps the old. That a parameter is set so is a fact `data-set`."""
+    """`x.data = new`: other memory; what was saved keeps the old, and is out of date with the next write to `x`.
+
+    That a parameter is set so is a fact `data-set`.
+    """
     new = tensors.node_of(m, call.args[0], call.node, call.frame)
     if tensor.node.parameter is not None:
         at, text = call.frame.span(call.node), call.frame.text(call.node)
         m.emit(tape.Fact(at=at, what="data-set", value=tensor.node, source=new, detail="torch.Tensor.data", text=text))
+    if tensor.node.storage is not None and not tensor.uncounted:
+        tensor.memory_before = (*tensor.memory_before, tensor.node.storage)
     tensor.node.storage = tape.Storage()
     if new is not None and new.storage is not None:
         tensor.node.storage = new.storage
