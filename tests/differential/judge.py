@@ -180,7 +180,10 @@ def _watching(run: Run, nudge: float, retain: bool) -> Iterator[None]:
 
 
 class _Tolerant(ast.NodeTransformer):
-    """Wraps every simple statement of a function, so that what it raises is noted and passed over."""
+    """Wraps every simple statement of a function, so that what it raises is noted and passed over.
+
+    So is what asks for a name then that such a statement was to bind.
+    """
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         return self._wrapped(node)
@@ -192,7 +195,7 @@ class _Tolerant(ast.NodeTransformer):
         return node if isinstance(node.value, ast.Yield) else self._wrapped(node)
 
     def _wrapped(self, node: ast.stmt) -> ast.stmt:
-        made = ast.parse("try:\n    pass\nexcept RuntimeError as error:\n    _tolerate(error)").body[0]
+        made = ast.parse("try:\n    pass\nexcept (RuntimeError, NameError) as error:\n    _tolerate(error)").body[0]
         assert isinstance(made, ast.Try)
         made.body = [node]
         return made
