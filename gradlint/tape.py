@@ -63,6 +63,8 @@ class DType(enum.Enum):
 MAY_SHARE = "may-share"  # on a copy that can be its input, or show its memory, as what is not known decides
 OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
+HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
+UNSEEN = "unseen"  # it was an operation behind this that saved it
 GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
 TOLD_APART = "told-apart"  # on what something unknown gives that is called with different literals: it can be of a part
 

@@ -281,3 +281,22 @@ def test_a_module_that_is_only_called_with_grad_mode_off_is_not_trained(
         (tmp_path / name).write_text(text, encoding="utf-8")
     found = analyze([tmp_path / name for name in files], select=lambda code: code in ("GL201", "GL514")).findings
     assert [each.code for each in found] == USES[use]
+
+
+METRIC = "from torchmetrics import Metric\nclass Overlap(Metric):\n    def update(self, preds, target):\n        "
+UPDATES = {
+    "preds.clamp_(0, 1)": ["GL201"],
+    "preds = preds.detach()\n        preds[target == 0] = 1": ["GL201"],
+    "preds = preds.clone()\n        preds.clamp_(0, 1)": [],
+    "target[target < 0] = 0": [],
+    "self.hits += (preds > 0.5).float().sum()": [],
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_a_metric_writes_to_what_a_loss_has_saved(update: str, tmp_path: pathlib.Path) -> None:
+    found = told(tmp_path, f"{METRIC}{update}\n")
+    assert [(code, severity) for code, severity, _ in found] == [(code, "warning") for code in UPDATES[update]]
+    assert all("what `Overlap` is given is back-propagated" in message for *_, message in found)
+    own = METRIC.replace("from torchmetrics import Metric", "class Metric:\n    pass")
+    assert told(tmp_path, f"{own}{update}\n") == []

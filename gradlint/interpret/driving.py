@@ -33,7 +33,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import losses
-from gradlint.tape import Kind, Storage, Value
+from gradlint.tape import HANDED, UNSEEN, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -217,12 +217,12 @@ def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Va
 
 
 def _saved(m: Machine, call: Call) -> Abstract:
-    """What a model computed and keeps for its backward, in the place of something unknown that can be a tensor."""
-    value = call.args[0]
-    if not isinstance(value, Unknown) or value.type in _PLAIN or value.data:
-        return value
-    model = tensors.leaf(m, value.symbol.derive("model", "model"), call.node, call.frame)
-    return Tensor(tensors.operation(m, "torch.sigmoid", [model], call.node, call.frame, saves=()))
+    """Has an operation that is not in view keep what a model gave for its backward: a loss of it was computed."""
+    node = tensors.node_of(m, call.args[0], call.node, call.frame)
+    if node is not None and node.requires_grad:
+        node.flags |= {UNSEEN, HANDED}
+        tensors.save(node, [node], "result")
+    return NONE
 
 
 _MINIMISED, _SAVED = Builtin("minimised", _minimised), Builtin("saved", _saved)

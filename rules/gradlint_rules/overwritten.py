@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.paths import Paths
-from gradlint.tape import Backward, DType, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
+from gradlint.tape import UNSEEN, Backward, DType, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.asked import of_tape
 from gradlint_rules.visited import backwards
@@ -43,7 +43,7 @@ class Overwritten:
     @property
     def saving(self) -> str:
         """What was saved, in words: `F.softmax()` saved its result."""
-        is_unseen = "unseen" in self.user.flags
+        is_unseen = UNSEEN in self.user.flags
         saver = f"an operation behind {quoted(self.user)}" if is_unseen else maker(self.user)
         return f"{saver} saved {_ROLES.get(self.saved.role, self.saved.role)} for the backward"
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradlint.finding import Related, Span
-from gradlint.tape import Backward, Decision, Optimizer, Scheduler, Value
+from gradlint.tape import HANDED, Backward, Decision, Optimizer, Scheduler, Value
 
 PLACES = 4
 _CALLED = re.compile(r"([\w.]+(?:\[[^\[\]]*\])?)\.backward\(")
@@ -70,7 +70,8 @@ def backward(sink: Backward) -> str:
 def loss_of(sink: Backward) -> str:
     """How a message names the loss of a sink: as it is called there, or by its own name (`engine.backward(loss)`)."""
     if sink.assumed:
-        return f"the result of `{sink.text}`"
+        is_handed = any(HANDED in value.flags for value in sink.ancestors)
+        return f"what `{sink.text}` is given" if is_handed else f"the result of `{sink.text}`"
     called = _CALLED.match(sink.text)
     is_given = called is not None and re.match(re.escape(sink.value.title) + "[,)]", sink.text[called.end() :])
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
