@@ -111,6 +111,16 @@ MODULES = {
 }
 
 SOUND_MODULES = """\
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, h):
+        turned = h.t().reshape(3, 4).t()
+        nn.ReLU(inplace=True)(h)
+        return torch.maximum(turned, turned) * self.scale
+
 class Residual(nn.Module):
     def __init__(self, width):
         super().__init__()

@@ -19,13 +19,20 @@ def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
     return forwards.forwards(source.tree, definitions) if forwards.speaks_of_modules(source.text) else ()
 
 
-def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], owner: Any, **given: Any) -> None:
+def drive(
+    part: Callable[..., Any],
+    minimised: Callable[[Any], list[Any]],
+    another_batch: Callable[[], None],
+    owner: Any,
+    **given: Any,
+) -> None:
     """Calls a module with what is given it, and back-propagates those of its results that a loss can be made of."""
     import torch
 
     owner.train()
     optimizer = torch.optim.SGD(owner.parameters(), lr=0.1)
     for _ in range(2):
+        another_batch()
         loss = sum(result.sum() for result in minimised(part(**given)))
         optimizer.zero_grad()
         loss.backward()

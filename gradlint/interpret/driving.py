@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,14 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     if arguments is None:
         return
     owner = _object_of(part)
-    untrained = Builtin("untrained", functools.partial(_untrained, owner))
-    helpers = {"part": part, "owner": owner, "minimised": _MINIMISED, "saved": _SAVED, "untrained": untrained}
+    helpers = {
+        "part": part,
+        "owner": owner,
+        "minimised": _MINIMISED,
+        "saved": _SAVED,
+        "untrained": Builtin("untrained", functools.partial(_untrained, owner)),
+        "another_batch": Builtin("another_batch", functools.partial(_another_batch, arguments.values())),
+    }
     try:
         known = [helpers[name] for name in names if name in helpers]
         m.call(driver, Call(_DRIVE, known, arguments, call.node, frame))
@@ -167,6 +174,19 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     made.storage, made.name, made.text = Storage(), symbol.text, symbol.text
     m.nodes[symbol] = made
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
+
+
+def _another_batch(given: Iterable[Abstract], m: Machine, call: Call) -> Abstract:
+    """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these."""
+    symbols = [value.symbol for value in given if isinstance(value, Unknown)]
+    for symbol in symbols:
+        m.tensors.pop(symbol, None)
+        m.nodes.pop(symbol, None)
+        symbols += symbol.derived.values()
+    for value in given:
+        if isinstance(value, Unknown) and value.type == "tensor":
+            _identify(m, value, call)
+    return NONE
 
 
 def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:

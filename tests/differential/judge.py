@@ -95,12 +95,13 @@ class Judge:
 
     def possible(self) -> set[str]:
         """The kinds that come up if nothing that was raised ends the program, no freed graph hides another, and nothing
-        that was overwritten hides a freed graph."""
+        that was overwritten hides a freed graph; and those of the module under a trainer, which need not run it."""
         runs = [
             self._run(self.tolerant, setting, retain=retain, mutable=mutable)
             for setting in self.program.settings()
             for retain, mutable in ((False, False), (True, False), (False, True))
         ]
+        runs += [self._trained(flag, carries) for flag in (False, True) for carries in (False, True)]
         return {kind for run in runs for kind in run.kinds | ({"gradient"} if run.cut_off else set())}
 
     def routes(self) -> set[tuple[frozenset[str], ...]]:
@@ -115,6 +116,27 @@ class Judge:
                 tuple(frozenset(named[id(leaf)] for leaf in leaves if id(leaf) in named) for leaves in run.reached)
             )
         return found
+
+    def _trained(self, flag: bool, carries: bool) -> Run:
+        """What comes up where a trainer calls the module, with batches that carry a gradient or do not."""
+        run = Run()
+        scope = {"__name__": "part", "_tolerate": lambda error: run.kinds.add(kind_of(error))}
+        arguments, sys.argv = sys.argv, ["program"]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec(self.tolerant, scope)
+                module = scope["Net"](flag)  # type: ignore[operator]
+                optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+                for _ in range(2):
+                    module(torch.randn(4, 3, requires_grad=carries) * 1.0).sum().backward()
+                    optimizer.step()
+        except Exception as error:
+            run.kinds.add(kind_of(error))
+        finally:
+            sys.argv = arguments
+            torch.set_grad_enabled(True)
+        return run
 
     def _run(
         self,
