@@ -145,6 +145,7 @@ _OF_LOCATION = {"mean": ("Normal", "Laplace", "MultivariateNormal", "LowRankMult
 _SCALED = ("Normal", "Laplace", "Gumbel", "Cauchy", "StudentT", "MultivariateNormal", "LowRankMultivariateNormal")
 _OF_SCALE = {"entropy": _SCALED, "variance": _SCALED, "stddev": _SCALED}
 _SHAPES = ("batch_shape", "event_shape", "support", "arg_constraints", "param_shape")
+_OVER_CATEGORIES = ("Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough")
 _NOT_DIFFERENTIABLE = Effect("sample", differentiable=False)
 
 
@@ -277,12 +278,21 @@ for _name in _SMOOTH:
         _smooth(_name)
 
 
+def _shares(m: Machine, logits: Abstract, at: Call) -> Tensor:
+    """The probabilities of categories by their logits."""
+    made = _computed(m, "torch.softmax", [logits], at)
+    made.node.arguments = tensors.given(m, [logits, Const(-1)], {})
+    return made
+
+
 def _value(name: str) -> None:
     @attribute(DISTRIBUTION, name)
     def handler(m: Machine, distribution: Object | Instance, at: Call) -> Abstract | None:
         given = distribution.state.get(name)
         if isinstance(given, Abstract) and given is not NONE:
             return given
+        if name == "probs" and _kind(distribution) in _OVER_CATEGORIES and "logits" in distribution.state:
+            return _shares(m, distribution.state["logits"], at)
         # Called by the class alone: `Normal.mean` is `loc`, and no mean over elements.
         return _computed(m, f"{_PREFIX}{_kind(distribution)}", _said_by(m, distribution, name, at), at)
 

@@ -6,7 +6,8 @@ takes probabilities.
 ## What it does
 Reports a softmax before `CrossEntropyLoss`, a sigmoid (or softmax) before `BCEWithLogitsLoss`, raw outputs of a layer
 or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the functions as for the modules, and for averages
-of what they give (over time, over a picture, over the members of an ensemble).
+of what they give (over time, over a picture, over the members of an ensemble). Reports a `softmax` or `log_softmax` of
+a softmax over the same axis, too: `F.log_softmax(Categorical(logits=x).probs, dim=-1)`.
 
 ## Why it matters
 A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and its gradient
@@ -81,7 +82,7 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
-from gradlint_rules.numbers import origin
+from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import activated_once
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, visited
@@ -118,6 +119,8 @@ _REFUSES = {
     "BCELoss": (_RAW | _RECTIFIED, "probabilities"),
     "binary_cross_entropy": (_RAW | _RECTIFIED, "probabilities"),
 }
+_OUTER = {"softmax", "log_softmax"}
+_HELP_NESTED = "Take it of the logits."
 _PASSES = {"dropout", "Dropout", "Dropout1d", "Dropout2d", "feature_dropout"}
 _AVERAGES = {"mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d"}
 _AVERAGES |= {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
@@ -144,6 +147,33 @@ def check(paths: Paths) -> Iterator[Report]:
         related = Related(given.at, "computed here") if is_loss else Related(loss.at, "the loss is computed here")
         hints = {"average": "of activations"} if is_average and is_activation else {}
         yield Report(found.at, message, _HELP[takes], found.related(related), hints=hints)
+    for found in met(paths, _nested):
+        inner = _softmax_below(found.value) or found.value
+        message = f"{maker(found.value)} is taken of the probabilities that {maker(inner)} gives{found.condition}"
+        related = found.related(Related(inner.at, "these are computed here"))
+        yield Report(found.at, f"{message}: {_effect('logits', True)}", _HELP_NESTED, related, hints={"nested": "yes"})
+
+
+def _nested(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    for value in visited(arrival.sink):
+        if bare(value.op).lower() in _OUTER and _softmax_below(value) is not None:
+            yield value.at, value
+
+
+def _softmax_below(outer: Value) -> Value | None:
+    """The softmax whose very result a softmax or its logarithm is taken of, over the same axis."""
+    steps = list(unchanged(outer.inputs[0], selected=False)) if outer.inputs else []
+    if not steps or any(bare(step.op) == "output" for step in steps):
+        return None
+    inner = steps[-1]
+    axes = {_axis(outer), _axis(inner)}
+    is_same = None not in axes and (len(axes) == 1 or axes == {1, -1})
+    return inner if bare(inner.op).lower() == "softmax" and inner.requires_grad and is_same else None
+
+
+def _axis(softmax: Value) -> int | None:
+    axis = softmax.argument(1, "dim")
+    return axis if isinstance(axis, int) else None
 
 
 def _effect(takes: str, is_activation: bool) -> str:
@@ -192,6 +222,8 @@ def _below(value: Value) -> tuple[Value, bool]:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Leaves the activation to the loss."""
+    if "nested" in finding.hints:
+        raise NoFixError("which of the two is meant is not known")
     if finding.hints:
         raise NoFixError("an average of logits is not that of probabilities")
     return unsafe("Apply the activation once", activated_once(finding, source))
