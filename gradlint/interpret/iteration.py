@@ -246,7 +246,7 @@ def _picks(m: Machine) -> bool:
 
 @memo.of_programs
 def _subscripts(loop: ir.For) -> bool:
-    """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number."""
+    """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number: a use, no effect."""
     within = list(ir.within(loop.body))
     if any(isinstance(node, ir.For | ir.While) for node in within) or not isinstance(loop.target, ir.Name):
         return False

@@ -1,7 +1,8 @@
 """What the `backward` of a custom function gives back, as its source says: how many gradients, in a tuple or not.
 
 Read from the return statements and not by running them: what a gradient is does not matter, only that it is one. Where
-the source leaves open how many there are, nothing is said.
+the source leaves open how many there are, nothing is said. What an expression is made of is no effect of code: the
+summaries of `source/effects.py` do not say it.
 """
 
 from __future__ import annotations

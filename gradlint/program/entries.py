@@ -93,6 +93,8 @@ def _speaks(found: effects.Summary) -> bool:
     defined = (each.name for each in found.inner if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
     if found.at_hand & _ENTERED or not _NAMED.isdisjoint(found.mentions) or not _DEFINED.isdisjoint(defined):
         return True
+    if _LEARNS.isdisjoint(found.attributes):
+        return False
     return any(call.is_method and call.name in _LEARNS for call in found.does.calls)
 
 
@@ -126,6 +128,8 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
     """Whether what a file assigns at its top comes out of a call of what trains: `history = train(model)`."""
     names = {definition.name for definition in reaching}
     values = [each.value for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value]
+    if not names:
+        return False
     calls = (call for found in effects.of(values) for call in found.does.calls)
     return any(name in names for call in calls for name in (call.name, *call.path))
 

@@ -1,7 +1,8 @@
 """What the source of one function says of a value: by which names what one expression gives is used in another.
 
 The order of the statements and their conditions do not matter: a name that is bound anywhere to what is computed from a
-value carries it everywhere. Asked only of two places that have both run.
+value carries it everywhere. Asked only of two places that have both run: what code may do, which the summaries of
+`source/effects.py` say, is no question here.
 """
 
 from __future__ import annotations

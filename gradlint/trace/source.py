@@ -1,4 +1,7 @@
-"""What stands in the source at an instruction: its span, its text, the name it is bound to, and the loops around it."""
+"""What stands in the source at an instruction: its span, its text, the name it is bound to, and the loops around it.
+
+Which statement a position is in is a question to the syntax tree; what code may do is one to `source/effects.py`.
+"""
 
 from __future__ import annotations
 
