@@ -135,8 +135,8 @@ def _gives_one(function: ast.AST) -> bool:
 
 
 def _reduces(function: ast.AST) -> bool:
-    """Whether something that it returns is a sum or mean over all axes."""
-    return any(_is_reduction(node) for value in _returned(function) for node in walk(value))
+    """Whether it sums or averages over all axes."""
+    return any(map(_is_reduction, walk(function)))
 
 
 def _is_reduction(node: ast.AST) -> bool:
