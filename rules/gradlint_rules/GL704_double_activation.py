@@ -150,8 +150,8 @@ def check(paths: Paths) -> Iterator[Report]:
     for found in met(paths, _nested):
         inner = _softmax_below(found.value) or found.value
         message = f"{maker(found.value)} is taken of the probabilities that {maker(inner)} gives{found.condition}"
-        related = found.related(Related(inner.at, "these are computed here"))
-        yield Report(found.at, f"{message}: {_effect('logits', True)}", _HELP_NESTED, related, hints={"nested": "yes"})
+        places = found.related(Related(inner.at, "these are computed here"))
+        yield Report(found.at, f"{message}: {_effect('logits', True)}", _HELP_NESTED, places, hints={"nested": "yes"})
 
 
 def _nested(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
