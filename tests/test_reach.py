@@ -94,3 +94,87 @@ def test_further_keywords_of_what_is_entered_are_open(unscales: bool, tmp_path: 
     script = tmp_path / "engine.py"
     script.write_text(KEYWORDS.format("scaler.unscale_(optimizer)" if unscales else "pass"))
     assert [finding.code for finding in gradlint.check([script])] == ([] if unscales else ["GL403"])
+
+
+OPEN_METHODS = """\
+import torch
+import unseen
+
+
+class Base:
+    def __init__(self, rate):
+        self.net = unseen.build()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate)
+
+    def loader(self):
+        "Gives the batches."
+        raise NotImplementedError("the loader of this base class")
+
+    def train(self):
+        for x, y in self.loader():
+            {}
+            loss = torch.nn.functional.mse_loss(self.net(x), y)
+            loss.backward()
+            self.optimizer.step()
+"""
+REFUSED = """\
+import os
+import sys
+
+import torch
+
+
+def rows(folder):
+    images, masks = os.listdir(folder), os.listdir(folder + "/masks")
+    for path in images:
+        if not os.path.exists(path):
+            raise ValueError(f"no mask for {{path}}")
+    if len(images) != len(masks) or not images:
+        raise ValueError("images without masks")
+    return torch.rand(len(images), 4)
+
+
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in rows(sys.argv[1]).split(8):
+    {}
+    net(x).mean().backward()
+    optimizer.step()
+"""
+PASSED_ON = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self):
+        raise NotImplementedError
+
+
+def step(net, optimizer):
+    {}
+    net().backward()
+    optimizer.step()
+
+
+def fit(net, optimizer, rounds):
+    for _ in range(rounds):
+        step(net, optimizer)
+
+
+class Fitted(Model):
+    def fit(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+        fit(self, optimizer, 10)
+"""
+
+
+@pytest.mark.parametrize("clears", [True, False])
+@pytest.mark.parametrize(
+    ("program", "clear"),
+    [(OPEN_METHODS, "self.optimizer.zero_grad()"), (REFUSED, "optimizer.zero_grad()"), (PASSED_ON, "net.zero_grad()")],
+    ids=["a method for subclasses", "files that are not there", "a step whose callers end before it"],
+)
+def test_an_exception_ends_no_analysis(program: str, clear: str, clears: bool, tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(program.format(clear if clears else "pass"))
+    assert [finding.code for finding in gradlint.check([script])] == ([] if clears else ["GL501"])

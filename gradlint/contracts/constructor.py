@@ -22,4 +22,5 @@ def drive(part: Callable[..., Any], **given: Any) -> None:
 
     module = part(**given)
     torch.optim.SGD(module.parameters(), lr=0.1)
-    sum(each.sum() for each in module.parameters()).backward()
+    loss: Any = sum(each.sum() for each in module.parameters())
+    loss.backward()

@@ -58,21 +58,22 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     if len(m.running) >= MAX_DEPTH:
         m.gap("depth", call.frame.span(call.node), function.name)
         return m.unknown(f"{function.name}()")
-    if function.node in m.session.too_long:
-        m.gap("steps", call.frame.span(call.node), function.name)
-        return call_unknown(m, m.session.library_symbol(function.name), call)
+    if function.node in m.session.passed_over:
+        m.gap(m.session.passed_over[function.node], call.frame.span(call.node), function.name)
+        return _passed_over(m, function, call)
     m.running.append(function.node)
     m.frames.append(frame)
     outside = m.where
     if not m.is_driver(call.frame):
         m.where = (*m.where, call.frame.span(call.node))
-    was_run = function.node in m.executed
+    was_run, before = function.node in m.executed, len(m.tape.events)
     m.executed.add(function.node)
     try:
         signal = m.execute(statements, frame)
-    except GiveUp as gave_up:  # what stands behind was not run: it is entered by itself
-        gave_up.running.append(function)
-        if not was_run:
+    except (GiveUp, Raised) as ended:  # what stands behind was not run: it is entered by itself
+        ended.running.append(function)
+        steps = (event for event in m.tape.events[before:] if isinstance(event, tape.Backward))
+        if not was_run and (isinstance(ended, GiveUp) or next(steps, None) is None):
             m.executed.discard(function.node)
         raise
     finally:
@@ -86,6 +87,15 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
         if lengths := function.node.arities | others:
             m.state["instead of a tuple"] = (result, lengths)
     return result
+
+
+def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:
+    """What a function gives that is not run, as it cannot train and has ended the analysis: something unknown."""
+    symbol, given = m.session.library_symbol(function.name), call.args
+    if function.owner is not None and given:
+        receiver, *given = given
+        symbol = m.symbol(receiver).derive(("attribute", function.name), function.name)
+    return call_unknown(m, symbol, Call(call.name, given, call.kwargs, call.node, call.frame, call.open))
 
 
 def _recurses(m: Machine, frame: Frame) -> bool:

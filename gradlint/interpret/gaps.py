@@ -30,6 +30,7 @@ KINDS = {
     "depth": "calls nested deeper than the bound",
     "recursion": "a function that calls itself",
     "steps": "an entry, or a call in it, that takes more steps than the bound",
+    "raises": "a call in which every path of an entry ends by an exception: what it gives is unknown",
     "paths": "an entry with more paths than the bound",
     "restarts": "an entry that is begun again more often than the bound, as more of its loops is known",
     "dynamic": "code that is made or looked up at run time",

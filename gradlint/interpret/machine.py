@@ -18,6 +18,7 @@ from gradlint.interpret.values import (
     Abstract,
     Call,
     Const,
+    Function,
     Instance,
     Object,
     Sequence,
@@ -74,12 +75,13 @@ def handles(table: dict[type, Any], *kinds: type) -> Callable[[Handler], Handler
 
 
 class Raised(Exception):
-    """An exception of the interpreted program."""
+    """An exception of the interpreted program; `running` are the functions that it has ended, innermost first."""
 
     def __init__(self, value: Abstract, at: Span) -> None:
         super().__init__()
         self.value = value
         self.at = at
+        self.running: list[Function] = []
 
 
 class Stop(Exception):
@@ -456,6 +458,10 @@ class Machine:
         """Goes back to the grad mode that was in force before."""
         self.grad = before
         self.emit(tape.GradMode(at=at, enabled=before.enabled, inference=before.inference, entered=False))
+
+    def has_trained(self) -> bool:
+        """Whether the path has come to a part of a training step."""
+        return any(isinstance(event, TRAINING) for event in self.tape.events)
 
     def gap(self, kind: str, at: Span, detail: str = "") -> None:
         self.session.gaps.add(Gap(kind, at, detail))

@@ -42,11 +42,12 @@ from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
 from gradlint.source import effects
 
-MOST_PASSED_OVER = 3  # calls in an entry that take too many steps
-_TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
+MOST_PASSED_OVER = 3  # calls in an entry that take too many steps
+MOST_PASSING_OVER = 3 * MOST_STEPS  # of an entry, until it is begun again without such a call
+_TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
@@ -71,7 +72,8 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
-        self.too_long: set[ir.Node] = set()  # functions that an analysis has ended in: they are not run
+        self.passed_over: dict[ir.Node, str] = {}  # functions that the analysis has ended in, and by what kind of gap
+        self.raised: list[list[Function]] = []  # of each path that an exception has ended, what it has ended
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.may_train = True  # for all that is said where the entry stands
@@ -350,13 +352,25 @@ class Session:
 
         `rows = transfers(names)`, three loops over names: what they come to is not known, and the path goes on.
         """
-        if not self.may_train or self.contract or len(self.too_long) == MOST_PASSED_OVER:
+        if self.may_train and not self.contract and not m.has_trained():
+            self._pass_over(reversed(list(running)), "steps")
+
+    def gets_past(self, tapes: list[tape.Tape]) -> None:
+        """Exceptions have ended all paths before any training: the innermost call that cannot train is not run again.
+
+        `def get_model(self): raise NotImplementedError`: there are subclasses out of view.
+        """
+        if self.has_trained or not self.may_train or self.contract or len(self.raised) < len(tapes):
             return
-        if any(isinstance(event, TRAINING) for event in m.tape.events):
+        for running in self.raised:
+            self._pass_over((function for function in running if function.name != "__init__"), "raises")
+
+    def _pass_over(self, running: Iterable[Function], kind: str) -> None:
+        if len(self.passed_over) == MOST_PASSED_OVER or self.steps > MOST_PASSING_OVER:
             return
-        for function in reversed(list(running)):
+        for function in running:
             if not summaries.may(self.program, [function.node.source], _TRAINS):
-                self.too_long.add(function.node)
+                self.passed_over[function.node] = kind
                 self.restart()
 
     def restart(self) -> None:
@@ -425,6 +439,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     while True:
         try:
             tapes = list(_paths(program, path, entry, session))
+            session.gets_past(tapes)
         except Restart:
             program.forget(known)
             session.makes = False  # the paths are run anew, those first that may not come to it
@@ -470,7 +485,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     def cut_short() -> None:
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
-    session.has_trained, session.lost = False, 0
+    session.has_trained, session.lost, session.raised = False, 0, []
     session.visited = {}
     return paths.explore(
         run, lambda: session.steps, is_enough, cut_short, session.visited, is_test=is_test(path, entry)
@@ -520,6 +535,7 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
             m.execute(source.statements, frame)
     except Raised as error:
         raised, at = "exception", error.at
+        m.session.raised.append(error.running)
     except Stop:
         raised = "exit"
     except GiveUp as gave_up:
