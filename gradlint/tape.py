@@ -282,6 +282,7 @@ class Decision:
     by_chance: bool = False  # what is asked was drawn: `random.random() < 0.5`
     not_zero: tuple[Value, ...] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
     once: bool = False  # for all samples of a dataset: in no loop, before one was taken
+    is_setting: bool = False  # an option of the command line, or a flag that callers out of view hand in
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

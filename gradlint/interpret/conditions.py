@@ -177,11 +177,21 @@ def choose(
             text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, about(m, test),
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
-            not m.loops and not m.state.get("sampling"),
+            not m.loops and not m.state.get("sampling"), is_setting(m, test),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
     return answer
+
+
+def is_setting(m: Machine, test: Test) -> bool:
+    """Whether it asks for an option of the command line, or for a flag that no caller in view passes."""
+    return is_option(m, test) or (test.relation in ("true", "==") and m.session.is_given(test.subject))
+
+
+def is_option(m: Machine, test: Test) -> bool:
+    """Whether it asks for an option of the command line."""
+    return test.subject in m.state.get("options", {})
 
 
 def _is_asked_anew(test: Test, loop: Loop) -> bool:

@@ -151,9 +151,9 @@ def _is_by_version(use: Call) -> bool:
 def _condition(m: Machine, given: Abstract) -> str:
     asked = conditions.test_of(m, given)
     setting = ""
-    if asked.subject in m.state.get("options", {}):
+    if conditions.is_option(m, asked):
         setting = " setting=yes"
-    elif asked.relation in ("true", "==") and m.session.is_given(asked.subject):
+    elif conditions.is_setting(m, asked):
         setting = " setting=given"
     return "".join(asked.subject.text.split()) + setting
 

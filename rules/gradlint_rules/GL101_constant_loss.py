@@ -104,6 +104,8 @@ for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
 ```
 
 ## What it does not report
+- As an error: a constant that options of the command line alone decide (`if args.penalty:`), or flags that no caller in
+  view passes. It is a warning, as is one that takes every round of a loop.
 - A constant beside a term that carries a gradient on the same path, such as the initial `total = torch.zeros(())` of
   a sum, or the zero of a head that is switched off.
 - A constant behind a guard that works: `if loss.requires_grad: loss.backward()`, `if torch.is_tensor(loss)`, or a
@@ -156,10 +158,11 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _severity(found: Starved, is_skipped: bool) -> Severity | None:
-    """Less than an error where it takes every round of a loop, and where the caller may add it to other terms."""
+    """Less than an error where it takes every round of a loop or settings alone, and where a caller may add terms."""
     if found.severity is not None:
         return found.severity
-    return Severity.WARNING if is_skipped else None
+    is_set = bool(found.decisions) and all(decision.is_setting for decision in found.decisions)
+    return Severity.WARNING if is_skipped or is_set else None
 
 
 def _is_trained(paths: Paths, found: Starved) -> bool:

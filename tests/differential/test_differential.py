@@ -72,14 +72,17 @@ def verdicts(seed: int, count: int) -> Iterator[Verdict]:
 
 
 def report(program: Program) -> dict[str, list[str]]:
-    """The errors of `check`, by kind; what it did not get to the end of is a kind that torch knows nothing of."""
+    """The errors of `check`, by kind, and the warnings: a constant loss that a flag decides is one (GL101).
+
+    What it did not get to the end of is a kind that torch knows nothing of.
+    """
     path = Path("train.py")
     analysis = analyze([path], select=KIND.__contains__, sources={path: program.text})
     cut_short = [gap.kind for gap in analysis.gaps]
     assert {"paths"}.issuperset(cut_short), f"{analysis.gaps}\n{program.text}"
     found: dict[str, list[str]] = {"cut short": cut_short} if cut_short else {}
     for finding in analysis.findings:
-        if finding.severity is Severity.ERROR:
+        if finding.severity > Severity.NOTE:
             found.setdefault(KIND[finding.code], []).append(
                 f"{finding.code} at line {finding.at.line}: {finding.message}"
             )
