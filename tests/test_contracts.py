@@ -25,6 +25,11 @@ TOLD = {
     "def my_loss(pred, target):\n    a, b = pred[:, 0], pred[:, 1]\n"
     "    return (a / b.detach() - target).pow(2).mean()\n": ("GL109", "note"),
     "def error_loss(pred, target):\n    return (pred.argmax(1) != target).float().mean()\n": ("GL104", "note"),
+    "def lddt_loss(pred, true, mask):\n    error = (torch.cdist(pred, pred) - torch.cdist(true, true)).abs()\n"
+    "    near = (error < 0.5).float() + (error < 1.0).float()\n"
+    "    return (near * mask).sum() / (mask.sum() + 1e-8)\n": ("GL104", "note"),
+    "def dice_loss(logits, masks, threshold):\n    on = (torch.sigmoid(logits) > threshold).float()\n"
+    "    return 1 - 2 * (on * masks).sum() / (on.sum() + masks.sum() + 1.0)\n": ("GL104", "error"),
 }
 
 LEFT_ALONE = """\

@@ -70,6 +70,8 @@ estimator.
 ## What it does not report
 - Indices used only to choose values that carry a gradient: `values.gather(1, actions)`, `x[x.argmax()]`.
 - `log_prob(sample)` and `rsample()`, which are differentiable.
+- As an error: what is a loss by its name alone and counts how often a prediction is near enough to what is given beside
+  it (`(predicted - wanted).abs() < 0.5`). It is a note.
 - Masks and pseudo-labels from comparisons or `argmax` beside a route that is whole.
 
 ## Limits

@@ -47,6 +47,21 @@ def _is_rate(loss: Value) -> bool:
     return loss.dtype is DType.BOOL
 
 
+def _compares(cut: Value) -> bool:
+    """Whether it asks how near a prediction is to what is given beside it, as a measure does: `(y - z).abs() < 0.5`.
+
+    Of what is computed from the prediction alone, `y > 0.5`, a loss is made by mistake.
+    """
+    return cut.dtype is DType.BOOL and any(map(_is_of_both, cut.inputs))
+
+
+def _is_of_both(operand: Value) -> bool:
+    """Whether a prediction and something else that is given are in it."""
+    below = list(ancestors(operand))
+    is_beside = any(value.op == "input" and value.in_torch for value in below)
+    return is_beside and any(value.kind is Kind.PARAMETER for value in below)
+
+
 class Why(enum.Enum):
     """Why a loss carries no gradient."""
 
@@ -87,7 +102,7 @@ class Starved:
         """That of a part, where the rule's own is too much: its caller knows what decides on the path to it."""
         if not self.arrival.sink.assumed:
             return None
-        if _is_rate(self.arrival.loss):
+        if _is_rate(self.arrival.loss) or all(map(_compares, (self.culprit, *self.others))):
             return Severity.NOTE
         if self.is_always or not self.decisions:
             return None
