@@ -144,9 +144,9 @@ def _position(effect: LayerEffect | None, argument: str, call: Call) -> int | No
 
 
 def _is_in_place(m: Machine, effect: LayerEffect | None, call: Call) -> bool:
-    """Whether a layer writes into its input; a part can be made with either, where nothing says with which."""
+    """Whether a layer writes into its input; either, where nothing says which."""
     given = call.get(_position(effect, "inplace", call), "inplace")
-    if isinstance(given, Unknown) and effect is not None and effect.takes_inplace and m.session.contract:
+    if isinstance(given, Unknown) and effect is not None and effect.takes_inplace:
         named = call.node.kwargs if isinstance(call.node, ir.Call) else ()
         written = next((node for name, node in named if name == "inplace"), call.node)
         return conditions.decide(m, given, written, call.frame, default=False)
