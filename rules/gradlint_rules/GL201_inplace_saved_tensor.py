@@ -84,7 +84,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, bare
+from gradlint_rules.words import backward, bare, severity_in
 from gradlint_rules.written import out_of_place
 
 SEVERITY = Severity.ERROR
@@ -96,7 +96,14 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every write to something saved, but for those of parameters (GL203)."""
     for found in overwritten(paths, counted=True):
         if not found.is_parameter and not is_step(found.write.op):
-            yield Report(found.at, _message(found), _help(found), found.related, hints=_written(found))
+            yield Report(
+                found.at,
+                _message(found),
+                _help(found),
+                found.related,
+                severity=severity_in(found.sink, found.user),
+                hints=_written(found),
+            )
 
 
 def _message(found: Overwritten) -> str:

@@ -74,6 +74,7 @@ for x in torch.randn(5, 8, 4):
 - Tensors whose gradient the program reads or asks for: adversarial ones.
 
 ## Limits
+What a class out of view makes can have no parameters: where nothing trains the module in view, that is a note.
 Only where the optimizer is in view. A traced run does not see plain tensors.
 """
 
@@ -107,7 +108,14 @@ def check(paths: Paths) -> Iterator[Report]:
         what = f"`{fact.detail}` is a plain tensor and" if is_tensor else f"what lies in `{fact.detail}` is"
         message = f"{what} no part of the module: no optimizer holds it, and it is never trained"
         hints = {"kind": fact.text} | ({NOT_SHOWN: "yes"} if is_tensor else {})
-        yield Report(at, message, _HELP_TENSOR if is_tensor else _HELP, places(at), hints=hints)
+        severity = Severity.NOTE if _is_only_believed(fact, paths) else None
+        yield Report(at, message, _HELP_TENSOR if is_tensor else _HELP, places(at), severity=severity, hints=hints)
+
+
+def _is_only_believed(fact: Fact, paths: Paths) -> bool:
+    """Whether a class out of view makes what lies in a container of a part: it can be one without parameters."""
+    in_part = any(sink.assumed for sink in paths.some(Tape.backwards))
+    return in_part and fact.value is not None and fact.value.assumed
 
 
 _Place = tuple[Span, Span]  # of the container, and of what lies in it

@@ -80,7 +80,7 @@ from gradlint_rules.met import Met, met
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
-from gradlint_rules.words import bare, maker
+from gradlint_rules.words import bare, maker, severity_in
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -103,7 +103,14 @@ def check(paths: Paths) -> Iterator[Report]:
         cause = f"{maker(operation)} has no finite derivative {place}, and only its value is discarded{found.condition}"
         related = found.related(Related(operation.at, f"{maker(operation)} is computed for all elements"))
         hints = _CHOOSES_ZERO if bare(operation.op) in _ROOTS and all(each.point < 0 for each in vain) else {}
-        yield Report(found.at, f"{cause}: the gradient of what is not chosen is NaN", _HELP, related, hints=hints)
+        yield Report(
+            found.at,
+            f"{cause}: the gradient of what is not chosen is NaN",
+            _HELP,
+            related,
+            severity=severity_in(found.sink, operation),
+            hints=hints,
+        )
     for found in met(paths, _scaled):
         if found.at not in told:
             told.add(found.at)

@@ -6,8 +6,8 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
-from gradlint.finding import Related, Span
-from gradlint.tape import HANDED, Backward, Decision, Optimizer, Scheduler, Value
+from gradlint.finding import Related, Severity, Span
+from gradlint.tape import HANDED, Backward, Decision, Kind, Optimizer, Scheduler, Value, leaves
 
 PLACES = 4
 _CALLED = re.compile(r"([\w.]+(?:\[[^\[\]]*\])?)\.backward\(")
@@ -75,6 +75,12 @@ def loss_of(sink: Backward) -> str:
     called = _CALLED.match(sink.text)
     is_given = called is not None and re.match(re.escape(sink.value.title) + "[,)]", sink.text[called.end() :])
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
+
+
+def severity_in(sink: Backward, value: Value) -> Severity | None:
+    """That of what happens in a part where an argument alone can carry the gradient: whether it does is not in view."""
+    is_argument = sink.assumed and all(leaf.kind is Kind.UNKNOWN for leaf in leaves(value))
+    return Severity.WARNING if is_argument else None
 
 
 def to_sink(sink: Backward) -> Related:
