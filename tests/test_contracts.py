@@ -315,3 +315,9 @@ def test_a_metric_writes_to_what_a_loss_has_saved(update: str, tmp_path: pathlib
     assert all("what `Overlap` is given is back-propagated" in message for *_, message in found)
     own = METRIC.replace("from torchmetrics import Metric", "class Metric:\n    pass")
     assert told(tmp_path, f"{own}{update}\n") == []
+
+
+def test_a_measure_of_something_objective_is_no_loss(tmp_path: pathlib.Path) -> None:
+    written = "(pred, target):\n    return F.mse_loss(pred.detach(), target)\n"
+    assert [code for code, _, _ in told(tmp_path, f"def joint_objective{written}")] == ["GL102"]
+    assert told(tmp_path, f"def objective_intelligibility{written}") == []

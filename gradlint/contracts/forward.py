@@ -33,7 +33,7 @@ def drive(
     optimizer = torch.optim.SGD(owner.parameters(), lr=0.1)
     for _ in range(2):
         another_batch()
-        loss = sum(result.sum() for result in minimised(part(**given)))
+        loss: Any = sum(result.sum() for result in minimised(part(**given)))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

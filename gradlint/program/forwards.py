@@ -21,6 +21,7 @@ from gradlint.program.losses import Definition, Part
 
 _MODULES = ("Module", "ModuleList", "ModuleDict", "Sequential")
 _FORWARD, _MAKER = "forward", "__init__"
+_OF_METRICS = frozenset(["update", "compute"])
 _LIBRARIES = sys.stdlib_module_names | {"torch"}
 _WRITES = r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=|out\s*="
 _SINGULAR = r"sqrt|log|norm\(|\*\*|pow|/|acos|asin|atan2|cdist|softmax|where|masked_fill|nan|std\(|var\(|mean\("
@@ -54,7 +55,12 @@ def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Pa
 
 
 def _inherited(name: str, methods: Mapping[str, Definition]) -> Iterator[Part]:
-    """The `forward` that a class inherits, where one of its own methods holds a hazard: that method leads to it."""
+    """The `forward` that a class inherits, where one of its own methods holds a hazard: that method leads to it.
+
+    That of a metric, which is updated and then computed, measures.
+    """
+    if methods.keys() >= _OF_METRICS:
+        return
     first = next((each for each in methods.values() if _HAZARD.search(each.text) and each.path[1] != _MAKER), None)
     if first is not None:
         yield Part((name, _FORWARD), first.node.lineno)

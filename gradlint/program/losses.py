@@ -11,7 +11,8 @@ from gradlint.dataclass import dataclass
 from gradlint.program.callers import is_ungraded
 from gradlint.source.blocks import walk
 
-_NAMED = frozenset(["loss", "losses", "criterion", "objective"])
+_NAMED = frozenset(["loss", "losses", "criterion"])
+_OBJECTIVE = "objective"
 _MEASURES = [
     "val",
     "valid",
@@ -57,7 +58,7 @@ class Part:
 def speaks_of_losses(text: str) -> bool:
     """Whether a file can hold a loss, by its text alone."""
     lowered = text.lower()
-    return "torch" in text and any(word in lowered for word in _NAMED)
+    return "torch" in text and any(word in lowered for word in (*_NAMED, _OBJECTIVE))
 
 
 def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
@@ -156,7 +157,10 @@ def words(name: str) -> frozenset[str]:
 def _is_named(name: str) -> bool:
     """Whether a function or class is a loss by its name."""
     said = words(name)
-    return not said.isdisjoint(_NAMED) and said.isdisjoint(_OF_OTHERS) and not name.startswith("test")
+    if not said.isdisjoint(_OF_OTHERS) or name.startswith("test"):
+        return False
+    is_objective = name.lower().endswith(_OBJECTIVE)  # and no `objective_score`
+    return not said.isdisjoint(_NAMED) or is_objective
 
 
 def _has_shape(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_plain: bool) -> bool:
