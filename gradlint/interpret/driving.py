@@ -132,9 +132,10 @@ def _given(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -
         for parameter in taken
         if parameter.kind not in ("args", "kwargs")
     }
-    for value in known.values():
+    for name, value in known.items():
         if isinstance(value, Unknown) and value.type == "tensor":
             _identify(m, value, call)
+            known[name] = tensors.as_tensor(m, value, call.node, call.frame)
     return known
 
 

@@ -523,9 +523,11 @@ def state_of(value: Abstract | None) -> object:
 
 
 def _collated(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    """What a loader has put together of samples, as the tensor that it is; anything else as it is."""
-    is_one = isinstance(value, Unknown) and value.type in ("", "tensor") and value.origin is None
-    is_one = is_one and conditions.is_collated(m.symbol(value))
+    """What a loader has put together of samples, or a part is given as a tensor, as the tensor that it is."""
+    if not isinstance(value, Unknown) or value.type not in ("", "tensor") or value.origin is not None:
+        return value
+    is_given = bool(m.session.contract) and value.type == "tensor"
+    is_one = is_given or conditions.is_collated(m.symbol(value))
     return tensors.as_tensor(m, value, node, frame) if is_one else value
 
 
