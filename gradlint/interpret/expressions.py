@@ -49,6 +49,7 @@ OPERATIONS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
     "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "bitwise_left_shift", ">>": "bitwise_right_shift",
 }  # fmt: skip
+_BITWISE = frozenset("&|^")
 ARITHMETIC = frozenset(f"torch.{name}" for name in OPERATIONS.values())
 MAX_DEPTH = 4  # of arithmetic that is looked through for a tensor
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -218,6 +219,8 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if special is not None:
         return special
     if isinstance(left, Tensor) or isinstance(right, Tensor):
+        if op in _BITWISE:
+            _take_for_masks(left, right)
         return arithmetic(m, op, left, right, node, frame)
     if isinstance(left, Instance) or isinstance(right, Instance):
         return m.unknown(frame.text(node))
@@ -230,6 +233,13 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return _unknown(m, op, left, right, node, frame)
     return m.unknown(frame.text(node))
+
+
+def _take_for_masks(*sides: Abstract) -> None:
+    """What is given to a bitwise operator is of bools or integers, and carries no gradient."""
+    for side in sides:
+        if isinstance(side, Tensor) and side.node.kind is Kind.UNKNOWN and side.node.assumed:
+            side.node.requires_grad, side.node.dtype = False, DType.BOOL
 
 
 def _counted(m: Machine, value: Abstract, other: Abstract) -> Abstract:

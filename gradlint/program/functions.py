@@ -9,28 +9,39 @@ A hazard decides what is run, never what is reported.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.program.losses import Definition, Part
+from gradlint.source.blocks import walk
 
-_CHOICE = re.compile(r"\b(?:where|masked_fill_?|nan_to_num|isnan|isinf|isfinite)\(")
-_SINGULAR = re.compile(r"/|sqrt|log|pow|\*\*|acos|asin|reciprocal")
+_CHOICES = frozenset(["where", "masked_fill", "masked_fill_", "nan_to_num", "isnan", "isinf", "isfinite"])
+_SINGULAR = frozenset(["sqrt", "rsqrt", "log", "log2", "log10", "pow", "acos", "asin", "reciprocal", "div", "divide"])
+_OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
 
 
 def speaks_of_choices(text: str) -> bool:
     """Whether a file can hold such a function, by its text alone."""
-    return "torch" in text and _TENSOR in text and _CHOICE.search(text) is not None
+    return "torch" in text and _TENSOR in text and any(name in text for name in _CHOICES)
 
 
 def choosing(definitions: Sequence[Definition]) -> Iterator[Part]:
     """The functions that say of a parameter that it is a tensor, and hold a choice and what it is made around."""
     for each in definitions:
         is_function = len(each.path) == 1 and isinstance(each.node, ast.FunctionDef)
-        if is_function and _takes_tensor(each.node) and _CHOICE.search(each.text) and _SINGULAR.search(each.text):
-            if "no_grad" not in each.text and "inference_mode" not in each.text:
-                yield Part(each.path, each.line)
+        if is_function and _takes_tensor(each.node) and _chooses(each):
+            yield Part(each.path, each.line)
+
+
+def _chooses(definition: Definition) -> bool:
+    named = definition.called
+    if named.isdisjoint(_CHOICES) or not named.isdisjoint(_OFF):
+        return False
+    return not named.isdisjoint(_SINGULAR) or any(map(_is_quotient, walk(definition.node)))
+
+
+def _is_quotient(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Pow)
 
 
 def _takes_tensor(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
