@@ -164,6 +164,16 @@ class Made(nn.Module):
         y[:] = 0.0
         return y
 
+class Follows(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.table, self.device = nn.Parameter(torch.zeros(width)), None
+    def forward(self, x):
+        if self.device is None:
+            self.device = x.device
+            self.table = self.table.to(self.device)
+        return self.table[x]
+
 class Measured(nn.Module):
     def forward(self, flow, target):
         error = (flow - target).square().sum(1).sqrt()
@@ -183,6 +193,12 @@ def test_a_module_is_told_of_as_if_its_result_were_back_propagated(name: str, tm
 @pytest.mark.parametrize("program", SOUND_MODULES.split("\n\n"))
 def test_a_sound_module_is_left_alone(program: str, tmp_path: pathlib.Path) -> None:
     assert told(tmp_path, program) == []
+
+
+def test_tests_have_no_parts(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "test_losses.py"
+    path.write_text(HEAD + next(iter(TOLD)), encoding="utf-8")
+    assert not analyze([path], select=lambda code: True).findings
 
 
 UNENTERED = {

@@ -139,8 +139,10 @@ def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
     if given is None:
         return False
     asked = m.symbol(given)
+    if m.session.contract and _is_of_a_value(asked):
+        return True  # a trainer has the module and what it is given on one device
     owners: list[tape.Value | None] = []
-    if asked.source is not None and asked.key in ("device", ("attribute", "device")):  # `x.device`
+    if asked.source is not None and _is_of_a_value(asked):
         owners = [*m.values_of({asked.source}), m.nodes.get(asked.source)]
     made_there = {at for (at, _, _), (_, there) in m.state.get("placed", {}).items() if m.symbol(there) is asked}
     sent = _sent(m)
@@ -148,6 +150,11 @@ def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
         not made_there.isdisjoint([value.at, *sent.get(id(value), ())]) or any(value is owner for owner in owners)
         for value in values
     )
+
+
+def _is_of_a_value(device: Symbol) -> bool:
+    """Whether a device is that of something: `x.device`."""
+    return device.source is not None and device.key in ("device", ("attribute", "device"))
 
 
 def is_from_out_of_view(m: Machine, values: Iterable[tape.Value]) -> bool:

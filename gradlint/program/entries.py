@@ -103,6 +103,11 @@ def is_test(path: Path, entry: Entry) -> bool:
     return bool(entry.function) and entry.function[-1].startswith("test") and "test" in path.name
 
 
+def is_of_tests(path: Path) -> bool:
+    """Whether pytest takes a file for one of tests, by its default pattern."""
+    return path.name.startswith("test_") or path.name.endswith("_test.py") or path.name == "conftest.py"
+
+
 def is_script(tree: ast.Module) -> bool:
     """Whether running the file does something: a main guard, or calls and loops at its top."""
     return _is_guarded(tree) or any(map(_acts, tree.body))
@@ -156,7 +161,9 @@ def entries(source: Source) -> list[Entry]:
 
 
 def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str, ...], int]]) -> Iterator[Entry]:
-    """The parts of a file, each under the first contract that takes it."""
+    """The parts of a file, each under the first contract that takes it. Tests run what they need of their own."""
+    if is_of_tests(Path(source.path)):
+        return
     for contract in contracts().values():
         for part in contract.parts(source, known):
             if (part.path, part.line) not in taken:
