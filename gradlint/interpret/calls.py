@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from gradlint.ir.lower import body
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+SHARE = 3  # the part of the steps that are left which a call out of the file of a part may take
 _ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]  # results, by the literals of their calls
 
 
@@ -47,7 +49,14 @@ def call_function(m: Machine, function: Function, call: Call) -> Abstract:
     frame = Frame(function.node.code, bind_arguments(m, function, call), function.scope, function=function)
     if function.node.is_generator:
         return Object("builtins.generator", call.frame.span(call.node), {"frame": frame, "function": function})
-    return run(m, function, frame, statements, call)
+    run_it = functools.partial(run, m, function, frame, statements, call)
+    entered = m.session.entered
+    if entered is None or (frame.code is entered) is (call.frame.code is entered):
+        return run_it()
+    if frame.code is entered:
+        return _back(m, run_it)
+    made = within(m, (m.most - m.steps) // SHARE, run_it)
+    return _unseen(m, function.name, call) if made is None else made
 
 
 def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node], call: Call) -> Abstract:
@@ -96,6 +105,38 @@ def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:
         receiver, *given = given
         symbol = m.symbol(receiver).derive(("attribute", function.name), function.name)
     return call_unknown(m, symbol, Call(call.name, given, call.kwargs, call.node, call.frame, call.open))
+
+
+def within(m: Machine, most: int, run_it: Callable[[], Abstract]) -> Abstract | None:
+    """What some code gives; None where it raises or takes more than so many steps: the program goes on behind it."""
+    before = m.most
+    bound = m.most = min(m.steps + most, before)
+    grad, autocast, loops, branch = m.grad, list(m.autocast), list(m.loops), m.branch
+    is_tried = any(node.handlers for node, frame, _ in m.trying if frame.code is m.session.entered)
+    try:
+        return run_it()
+    except GiveUp as gave_up:
+        if m.steps > before + m.most - bound:
+            raise
+        m.session.gaps.add(gave_up.gap)
+    except Raised:
+        if is_tried:
+            raise
+    finally:
+        m.most += before - bound
+    m.grad, m.autocast[:], m.branch = grad, autocast, branch
+    m.set_loops(loops)
+    return None
+
+
+def _back(m: Machine, run_it: Callable[[], Abstract]) -> Abstract:
+    """What code of the part's own file gives that code out of it has called: its steps are those of the part."""
+    bound, before = m.most, m.steps
+    m.most = m.session.most
+    try:
+        return run_it()
+    finally:
+        m.most = bound + m.steps - before
 
 
 def _recurses(m: Machine, frame: Frame) -> bool:
@@ -186,9 +227,13 @@ def _given(m: Machine, call: Call) -> Abstract:
 
 def call_unseen(m: Machine, call: Call) -> Unknown:
     """A function of a library, or a class of one, that nothing is known of."""
-    symbol = m.session.library_symbol(call.name)
+    return _unseen(m, call.name, call)
+
+
+def _unseen(m: Machine, name: str, call: Call) -> Unknown:
+    symbol = m.session.library_symbol(name)
     made = call_unknown(m, symbol, call)
-    if not call.name.rpartition(".")[2][:1].isupper():
+    if not name.rpartition(".")[2][:1].isupper():
         m.leaves[symbol].flags |= {tape.OF_A_FUNCTION}
     return made
 

@@ -26,7 +26,9 @@ from gradlint.interpret.values import (
     Const,
     Function,
     Instance,
+    Lib,
     Mapping,
+    Object,
     Sequence,
     Tensor,
     Unknown,
@@ -34,13 +36,14 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import losses
-from gradlint.tape import HANDED, UNSEEN, Kind, Storage, Value
+from gradlint.tape import HANDED, UNSEEN, Fact, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 CONTRACTS = Path(__file__).parents[1] / "contracts"
 _TYPES = {bool: "bool", int: "number", float: "number", str: "str"}
+_KEPT = (Class, Function, Lib, Instance, Object)  # defaults that make a part: `norm=nn.LayerNorm`
 _DRIVE, _PREDICTED = "drive", "predicted"
 _PLAIN = frozenset(["number", "bool", "str", "module", "object", "array"])  # that no prediction is
 
@@ -75,6 +78,8 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     if arguments is None:
         return
     owner = _object_of(part)
+    if "owner" in names and not (isinstance(owner, Instance) and owner.module is not None):
+        return
     helpers = {
         "part": part,
         "owner": owner,
@@ -86,6 +91,8 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     try:
         known = [helpers[name] for name in names if name in helpers]
         m.call(driver, Call(_DRIVE, known, arguments, call.node, frame))
+        for node in _held(owner):
+            m.emit(Fact(at=call.frame.span(call.node), what="put-away", value=node, detail="part"))
     finally:  # results rest on the program's files
         asked = m.session.program.asked
         asked -= {each for each in asked if each[0] == code.path}
@@ -104,6 +111,8 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
             if kind is not None and isinstance(given, Unknown) and not given.type:
                 given = Unknown(given.symbol, data=True, type=kind)
             found[parameter.name] = given
+        elif m.session.contract and isinstance(default, _KEPT):
+            found[parameter.name] = default
     return found
 
 
@@ -217,15 +226,40 @@ def _is_measured(result: Abstract, nodes: list[Value]) -> bool:
     return not any(leaf.parameter is not None for node in nodes for leaf in tape.leaves(node))
 
 
+def _held(owner: Abstract) -> list[Value]:
+    """What was computed and is put away in the object that is driven, or in a module of it."""
+    found: list[Value] = []
+    seen: set[int] = set()
+    pending = [owner]
+    for held in pending:
+        if id(held) in seen or not isinstance(held, Instance | Object | Mapping | Sequence | Tensor):
+            continue
+        seen.add(id(held))
+        if isinstance(held, Tensor):
+            found += [held.node] if held.node.records else []
+        else:
+            pending += _inside(held)
+    return found
+
+
+def _inside(held: Instance | Object | Mapping | Sequence) -> Iterable[Abstract]:
+    if isinstance(held, Sequence):
+        return held.items
+    if isinstance(held, Mapping):
+        return held.items.values()
+    own = held.state.get("items")
+    return [*held.attrs.values(), *([own] if isinstance(own, Abstract) else ())]
+
+
 def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Value]]:
     """The tensors of a result: of a record that has a `loss`, that alone."""
     match value:
-        case Mapping():
-            parts = [value.items["loss"]] if "loss" in value.items else list(value.items.values())
+        case Mapping(items=items) | Instance(attrs=items) | Object(attrs=items):
+            parts = list(items.values())
+            if "loss" in items and (found := _results(m, items["loss"], call)):
+                return found
         case Sequence():
             parts = value.items
-        case Instance():  # a record of results
-            parts = [value.attrs["loss"]] if "loss" in value.attrs else list(value.attrs.values())
         case Tensor() | Unknown():
             parts = []
         case _:

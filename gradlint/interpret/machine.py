@@ -234,7 +234,7 @@ class Machine:
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
-        self.most = session.most if session.may_train else MAX_SILENT
+        self.most = session.most if session.may_train or session.contract else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
         self.uses: dict[int, set[str]] = {}  # of what a part is given: the operations that have it as an input

@@ -287,13 +287,14 @@ def explore(
     visited: dict[Site, Visited],
     *,
     is_test: bool = False,
+    least: int = 0,
 ) -> Iterator[tape.Tape]:
     """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show of its branches.
 
     `spent` says how many steps all of them have taken; `cut_short` is called where the bounds leave some that are
-    worth it.
+    worth it. There are `least` paths for each rank of sites, however long they are.
     """
-    pending = _Pending(visited, OF_TESTS if is_test else 1)
+    pending = _Pending(visited, OF_TESTS if is_test else 1, least)
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
@@ -381,8 +382,9 @@ class _Fork:
 class _Pending:
     """The plans that wait to be run: sites turned round first, then what they give together."""
 
-    def __init__(self, visited: dict[Site, Visited], part: int) -> None:
+    def __init__(self, visited: dict[Site, Visited], part: int, least: int) -> None:
         self.visited = visited
+        self.least = least  # paths for each rank, however long
         self.left = [steps // part for steps in ENOUGH]  # for the plans of each rank
         self.first = 0  # the steps of the first path, which another one is taken to need as well
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
@@ -394,10 +396,14 @@ class _Pending:
         self._combinations: Iterator[Plan] = iter(())  # that were not queued yet: most never are
 
     def took(self, rank: int | None, steps: int, way: Sequence[Free]) -> None:
-        """Counts the steps of a path, and notes the way that it went; that of no rank is the first one."""
+        """Counts the steps of a path, and notes the way that it went; that of no rank is the first one.
+
+        Each rank has steps for some more like the first.
+        """
         self._run.add(way)
         if rank is None:
             self.first = steps
+            self.left = [max(left, self.least * steps) for left in self.left]
         else:
             self.left[rank] -= steps
 

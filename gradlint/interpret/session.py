@@ -6,12 +6,20 @@ import ast
 import builtins
 import functools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gradlint import memo, tape
 from gradlint.finding import Span
-from gradlint.interpret import attributes, calls, conditions, cycles, driving, expressions, iteration, paths, statements  # noqa: F401  (fill the tables)
+from gradlint.interpret import (
+    annotated,
+    calls,
+    conditions,
+    driving,
+    iteration,
+    paths,
+)
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import MAX_OF_TESTS, MAX_STEPS, TRAINING, Frame, Loop, Machine, Raised, Stop
@@ -51,6 +59,9 @@ _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
+MOST_OF_A_PART = 16_000  # of a part, on one path
+MOST_OF_A_PARTS_PATHS = 24_000  # behind which no more are begun
+PATHS_OF_A_PART = 2  # for each rank of branches
 MOST_PREPARING = 2_500  # of the constructor of what is entered and trains nothing; then nothing is known of the object
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
@@ -78,6 +89,7 @@ class Session:
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.may_train = True  # for all that is said where the entry stands
         self.contract = ""  # of a part
+        self.entered: ir.Code | None = None  # the file of a part
         self.driver: tuple[ir.Code, list[ir.Node]] | None = None  # of a part: what calls it
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
@@ -135,6 +147,8 @@ class Session:
         if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
             return None
         written = _besides_none(parameter.annotation)
+        if self.contract and (classes := annotated.classes(m, written, function.scope)):
+            return _one_of(m, classes, symbol, written, function.scope)
         annotation = m.evaluate(written, function.scope)
         if isinstance(annotation, Class):
             self.classes[symbol] = annotation
@@ -406,6 +420,20 @@ def _annotation_of(cls: Class, name: str) -> str:
     return ""
 
 
+def _one_of(m: Machine, classes: list[Class], symbol: Symbol, node: ir.Node, frame: Frame) -> Class:
+    """The class of the program that a part is given, by its annotation; each of several on a path of its own."""
+    *others, last = classes
+    for number, cls in enumerate(others):
+        is_it = Unknown(symbol.derive(("class", number), cls.name), data=True, type="bool")
+        known = len(m.oracle.decisions)
+        holds = conditions.decide(m, is_it, node, frame)
+        made = m.oracle.decisions[known:]
+        m.oracle.decisions[known:] = [replace(each, text=f"{symbol.text} is {cls.name}") for each in made]
+        if holds:
+            return cls
+    return last
+
+
 def _innermost(m: Machine, sink: tape.Backward) -> int | None:
     """The loop in whose rounds a backward runs, by number; one over callables that are called is no such loop."""
     return next((number for number, _ in reversed(sink.iteration) if number not in m.over_callables), None)
@@ -432,9 +460,9 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     session.most = MAX_OF_TESTS if is_test(path, entry) else MAX_STEPS
     source = program.source(path)
     if entry.contract and source is not None:
-        session.most = MOST_UNTRAINED
+        session.most = MOST_OF_A_PART
         at = source.code.span((entry.line, 0, entry.line, 0))
-        session.contract = entry.contract
+        session.contract, session.entered = entry.contract, source.code
         session.driver = driving.driver_of(entry.contract, at, _name_of_part(entry))
     while True:
         try:
@@ -488,7 +516,13 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     session.has_trained, session.lost, session.raised = False, 0, []
     session.visited = {}
     return paths.explore(
-        run, lambda: session.steps, is_enough, cut_short, session.visited, is_test=is_test(path, entry)
+        run,
+        lambda: session.steps,
+        is_enough,
+        cut_short,
+        session.visited,
+        is_test=is_test(path, entry),
+        least=PATHS_OF_A_PART if entry.contract else 0,
     )
 
 
@@ -512,7 +546,7 @@ def _may_unrun(program: Program, visited: Iterable[paths.Visited], effects: tape
 def _most(session: Session, entry: Entry) -> int:
     """The steps that the paths of an entry may take together, by what those that were run have come to."""
     if entry.contract:
-        return MOST_UNTRAINED
+        return MOST_OF_A_PARTS_PATHS
     if session.has_trained or (session.may_train and session.lost < MOST_LOST):
         return MOST_STEPS
     return MOST_UNTRAINED if session.may_train or entry.function else MOST_SILENT
@@ -638,6 +672,8 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
         if is_made:
             m.session.makes, m.state["made"] = True, instance
             m.session.made |= instance.attrs.keys()
+        elif m.session.contract:
+            del m.running[depth:]
         else:
             instance = Instance(cls, at=instance.at)
             calls.prepare(m, instance)
@@ -650,12 +686,12 @@ def _initialised(m: Machine, instance: Instance, call: Call) -> bool:
     if m.session.may_train:
         calls.initialise(m, instance, call)
         return True
-    most, m.most = m.most, m.steps + MOST_PREPARING
+    most, m.most = m.most, m.steps + (MOST_PREPARING if not m.session.contract else 8_000)
     bound = m.most
     try:
         calls.initialise(m, instance, call)
     except GiveUp as gave_up:
-        if m.steps <= bound or m.most != bound:
+        if m.steps <= bound or (m.most != bound and m.session.entered is None) or m.steps > m.session.most:
             raise
         m.session.gaps.add(gave_up.gap)
         return False

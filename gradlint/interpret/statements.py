@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import ahead, conditions, counters, cycles, dispatch, filters, kept, tensors
+from gradlint.interpret import ahead, calls, conditions, counters, cycles, dispatch, filters, kept, tensors
 from gradlint.interpret.expressions import ARITHMETIC, OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
@@ -48,6 +48,7 @@ from gradlint.names import words
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+MOST_DECORATING = 200  # steps of what a decorator does to a function or class, which is as it is written behind that
 ROUNDS = 2  # of a loop whose length is not known
 
 
@@ -806,8 +807,8 @@ def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, 
         return value
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
-    made = m.call(decorator, Call("decorator", [value], {}, node, frame))
-    return value if isinstance(made, Unknown) else made
+    made = calls.within(m, MOST_DECORATING, lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)))
+    return value if made is None or isinstance(made, Unknown) else made
 
 
 @handles(EXECUTE, ir.Class)

@@ -455,12 +455,13 @@ def _unlisted(m: Machine, call: Call) -> Abstract | None:
 
 
 def _functional_in_place(m: Machine, call: Call, effect: Effect) -> Abstract:
-    if not call.args or not isinstance(call.args[0], Tensor):
-        if call.args and isinstance(call.args[0], Unknown):
-            return tensors.apply(m, call.name, call.args, call.node, call.frame, effect, kwargs=call.kwargs)
+    """`F.relu(x, inplace=True)`, `torch.relu_(x)`: what torch takes there is a tensor."""
+    written = call.get(0, "input")
+    if not isinstance(written, Tensor | Unknown):
         return m.unknown(call.name)
+    tensor = tensors.as_tensor(m, written, call.node, call.frame)
     twin = effect if effect.in_place else lookup(call.name.removesuffix("_") + "_") or effect
-    return in_place(m, call.args[0], call.name.rpartition(".")[2].removesuffix("_") + "_", call.args[1:], call, twin)
+    return in_place(m, tensor, call.name.rpartition(".")[2].removesuffix("_") + "_", call.args[1:], call, twin)
 
 
 def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:

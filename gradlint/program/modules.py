@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.dataclass import dataclass
-from gradlint.interpret.machine import Frame
+from gradlint.interpret.machine import Frame, Raised
 from gradlint.interpret.values import (
     Abstract,
     Builtin,
@@ -331,6 +331,8 @@ class Program:
             self.importing += imports
             try:
                 m.execute([statement], frame)
+            except Raised:  # a module in view can be imported, whatever hangs on what is not known there
+                frame.locals.pop(name, None)
             finally:
                 self.importing -= imports
                 self.pending.discard(id(statement))
@@ -374,6 +376,8 @@ class Program:
                 self.pending.add(id(statement))
                 try:
                     m.execute([statement], scope)
+                except Raised:
+                    pass
                 finally:
                     self.pending.discard(id(statement))
         _leave_open(frame.locals[name])

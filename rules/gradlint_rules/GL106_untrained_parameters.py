@@ -78,6 +78,10 @@ optimizer.step()
   run under `no_grad` (a target network that the optimizer holds along with the rest).
 - Parameters whose gradient is zero by mathematics, although a route leads there.
 
+In a module with no trainer in view, parameters that it makes itself are taken to be trained. An operation without a
+derivative before them is reported; a `detach` or `no_grad` is where a single layer or an `nn.Parameter` of the module
+itself is behind it: a whole encoder behind one is most often meant to stay as it was loaded.
+
 ## Limits
 That a custom Function gives `None` back for a parameter is read from its source, and not seen in a traced run.
 
@@ -113,6 +117,7 @@ from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import distinct, overlap
 from gradlint_rules.overwritten import is_step, set_after
+from gradlint_rules.purpose import is_of_the_part
 from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
@@ -121,6 +126,7 @@ SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 SPOILT_BY = frozenset(["GL507", "GL508"])  # what was cut is part of the graphs of several rounds
 _HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
+_HELP_OF_PART = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) where they are made."
 _HELP_WRITTEN = (
     "Run the module with the computed weights instead: `torch.func.functional_call(module, weights, inputs)`."
 )
@@ -136,6 +142,7 @@ class _Blocked:
     optimizer: Optimizer
     by: Value
     sink: Backward
+    tape: Tape
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +174,7 @@ class _Written:
 
 def check(paths: Paths) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
-    found = list(paths.some(_blocked))
+    found = [each for each in paths.some(_blocked) if not each.sink.assumed or _is_meant_to_train(each, paths)]
     by_place: dict[Span, list[_Blocked]] = {}
     for blocked in _least_meant(_untrained(found, paths)) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
@@ -180,20 +187,50 @@ def _untrained(found: Sequence[_Blocked], paths: Paths) -> list[_Blocked]:
     by_others = [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
     spared = [*by_others, *_frozen(paths), *_of_owners(paths)]
     reached = [*paths.some(_trained_on), *by_others]
-    lost = {id(each.parameter): _is_lost(each.parameter, spared, paths) for each in found}
+    lost = {id(each.parameter): _is_lost(each, spared, paths) for each in found}
     return [each for each in found if lost[id(each.parameter)] and not _follows(each, reached)]
 
 
-def _is_lost(parameter: Parameter, spared: Sequence[Parameter | None], paths: Paths) -> bool:
-    """Whether no loss reaches a parameter, whatever was not run."""
+def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
+    """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside the cut."""
+    parameter = blocked.parameter
     is_never_reached = paths.never(lambda tape: _is_in(parameter, _trained_on(tape)), May.BIND | May.BACKWARD)
-    return bool(is_never_reached) and not _is_in(parameter, spared)
+    if is_never_reached is None:
+        is_never_reached = blocked.sink.assumed
+    return is_never_reached and not _is_in(parameter, spared)
+
+
+def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
+    """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the cut."""
+    if not is_of_the_part(blocked.by, blocked.parameter):
+        return False
+    spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
+    asked = [(at, holds) for at, holds, whole in _answers(blocked.tape) if any(map(whole.encloses, spots))]
+    given = set(paths.some(_given)) if asked else frozenset()
+    return all((at, not holds) in given for at, holds in asked)
+
+
+def _given(tape: Tape) -> Iterator[tuple[Span, bool]]:
+    """The answers of a path that was run to its end."""
+    return ((at, holds) for at, holds, _ in _answers(tape) if tape.complete)
+
+
+def _answers(tape: Tape) -> Iterator[tuple[Span, bool, Span]]:
+    """The answers of a path: where it was asked, what held, and the statement that hangs on it."""
+    for decision in tape.decisions:
+        if decision.whole is not None:
+            yield decision.at, decision.holds, decision.whole
+    for fact in tape.facts("branch"):
+        if fact.scope is not None:
+            yield fact.at, fact.detail == "true", fact.scope
 
 
 @of_tape
 def _trained_on(tape: Tape) -> list[Parameter]:
-    """What the losses of a path reach, each once."""
-    found = (leaf.parameter for sink in tape.backwards() for leaf in _reached(sink.value))
+    """What the losses of a path reach, and what a part has put away, each once."""
+    put_away = [fact.value for fact in tape.facts("put-away") if fact.detail == "part" and fact.value is not None]
+    values = [*(sink.value for sink in tape.backwards()), *put_away]
+    found = (leaf.parameter for value in values for leaf in _reached(value))
     return list({id(one): one for one in found if one is not None}.values())
 
 
@@ -253,6 +290,8 @@ def _unused(paths: Paths) -> Iterator[Value]:
 
 def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     first = all_blocked[0]
+    if first.sink.assumed:
+        return _report_of_part(at, all_blocked)
     owners = list(dict.fromkeys(blocked.parameter.path for blocked in all_blocked))
     names = listed([f"`{name}`" for name in owners[:3]]) + (" and others" if len(owners) > 3 else "")
     optimizer = f"`{first.optimizer.name or first.optimizer.cls}`"
@@ -264,6 +303,16 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     hints = {NOT_SHOWN: "yes"} if first.by.op.endswith("vector_to_parameters") else hint_of_sample(first.by)
     denied = Denied.TRAINING.hint if not first.by.requires_grad else {}
     return Report(at, message, hint, related, hints={**hints, **denied})
+
+
+def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
+    first = all_blocked[0]
+    owners = list(dict.fromkeys(blocked.parameter.path.partition(".")[2] for blocked in all_blocked))
+    names = listed([f"`{name}`" for name in owners[:3]]) + (" and others" if len(owners) > 3 else "")
+    message = f"{_obstacle(first.by)}: no gradient comes back to {names} when the result of `{first.sink.text}` is used"
+    stack = first.by.cut_stack or first.by.stack
+    related = places(at, *calls(stack, first.sink.stack), to_sink(first.sink))
+    return Report(at, message, _HELP_OF_PART, related, hints=hint_of_sample(first.by))
 
 
 def _obstacle(value: Value) -> str:
@@ -297,7 +346,7 @@ def _held_behind(tape: Tape) -> Iterator[_Blocked]:
             written = written or _Written.on(tape)
             if optimizer is not None and not written.has(leaf):
                 seen.add((id(obstacle), id(parameter)))
-                yield _Blocked(parameter, optimizer, obstacle, sink)
+                yield _Blocked(parameter, optimizer, obstacle, sink, tape)
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:

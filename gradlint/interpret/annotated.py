@@ -1,0 +1,40 @@
+"""What an annotation says of a parameter beyond the name of a class: `block: type[Basic | Bottleneck]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.values import Class, Lib
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+_OF_CLASSES = frozenset(["builtins.type", "typing.Type"])
+_CHOICES = frozenset(["typing.Union", "typing.Optional"])
+
+
+def classes(m: Machine, annotation: ir.Node, frame: Frame, *, within: bool = False) -> list[Class]:
+    """The classes of the program one of which a parameter is, in order; `within`: what `type[…]` is of.
+
+    None for `block: Basic`, which is an object of that class.
+    """
+    match annotation:
+        case ir.Subscript(target=target, index=index):
+            name = _library_name(m, target, frame)
+            is_of_classes = name in _OF_CLASSES
+            if is_of_classes or name in _CHOICES:
+                return classes(m, index, frame, within=within or is_of_classes)
+        case ir.Display(items=items):
+            return [cls for item in items for cls in classes(m, item, frame, within=within)]
+        case ir.Binary(op="|", left=left, right=right):
+            return [cls for side in (left, right) for cls in classes(m, side, frame, within=within)]
+        case ir.Name() | ir.Attribute():
+            found = m.evaluate(annotation, frame) if within else None
+            return [found] if isinstance(found, Class) else []
+    return []
+
+
+def _library_name(m: Machine, node: ir.Node, frame: Frame) -> str:
+    found = m.evaluate(node, frame)
+    return found.name if isinstance(found, Lib) else ""

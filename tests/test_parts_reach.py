@@ -1,0 +1,166 @@
+"""How far a module with no trainer in view is run: large ones, bases and decorators elsewhere, what they cut off."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from gradlint.analysis import analyze
+
+HEAD = "from typing import Type, Union\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
+
+
+def told(tmp_path: pathlib.Path, program: str, **others: str) -> list[tuple[str, int]]:
+    """The codes of what is found that is more than a note, each with its line in the program."""
+    for name, text in others.items():
+        (tmp_path / f"{name}.py").write_text(HEAD + text, encoding="utf-8")
+    path = tmp_path / "model.py"
+    path.write_text(HEAD + program, encoding="utf-8")
+    found = analyze([path], select=lambda code: code != "GL205").findings
+    first = HEAD.count("\n")
+    return [(each.code, each.at.line - first) for each in found if each.severity.label != "note"]
+
+
+CUT = """\
+class Net(nn.Module):
+    def __init__(self, width, stop):
+        super().__init__()
+        self.stem, self.head, self.stop = nn.Conv2d(3, width, 3), nn.Linear(width, 10), stop
+        self.body = nn.Sequential(nn.Conv2d(width, width, 3), nn.ReLU())
+        self.aux = None
+    def forward(self, x):
+        x = self.stem(x)
+        {}
+        return self.head(x.mean((2, 3)))
+"""
+UNTRAINED = {
+    "x = x.detach()": 9,
+    "x = x.data": 9,
+    "x = torch.tensor(x.tolist())": 9,
+    "x = x.long().to(x.dtype)": 9,
+    "x = self.body(x).round()": 9,
+}
+TRAINED = (
+    "x = x + (x.round() - x).detach()",
+    "x = x.detach() if self.stop else x",
+    "self.aux = self.stem(x).sum(); x = x.detach()",
+    "x = self.body(x.detach()) + x",
+)
+
+
+@pytest.mark.parametrize("line", UNTRAINED)
+def test_a_module_that_cuts_off_a_layer_of_its_own_trains_it_nowhere(line: str, tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, CUT.format(line)) == [("GL106", UNTRAINED[line])]
+
+
+@pytest.mark.parametrize("line", TRAINED)
+def test_what_another_route_or_another_path_trains_is_left_alone(line: str, tmp_path: pathlib.Path) -> None:
+    line = line.replace("self.stem(x)", "x")
+    assert told(tmp_path, CUT.format(line)) == []
+
+
+FROZEN = """\
+class Probe(nn.Module):
+    def __init__(self, encoder, width):
+        super().__init__()
+        self.encoder, self.head = encoder, nn.Linear(width, 10)
+        self.loaded = nn.Sequential(nn.Linear(width, width), nn.ReLU())
+    def forward(self, x):
+        with torch.no_grad():
+            x = self.loaded(self.encoder(x))
+        return self.head(x)
+"""
+
+
+def test_an_encoder_behind_no_grad_is_meant_to_stay_as_it_is(tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, FROZEN) == []
+
+
+def test_a_module_is_made_of_each_class_that_its_annotation_names(tmp_path: pathlib.Path) -> None:
+    blocks = "".join(
+        f"class {name}(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+        f"        self.conv, self.act = nn.Conv2d(width, width, 3), nn.ReLU()\n    def forward(self, x):\n{body}\n"
+        for name, body in {
+            "Plain": "        x *= 0.5\n        return self.act(self.conv(x))",
+            "Wide": "        y = self.conv(x)\n        x += 1.0\n        return self.act(y)",
+        }.items()
+    )
+    net = (
+        "class Net(nn.Module):\n    def __init__(self, width, block: type[Union[Plain, Wide]]):\n"
+        "        super().__init__()\n        self.one, self.two = block(width), block(width)\n"
+        "    def forward(self, x):\n        return self.two(self.one(x))\n"
+    )
+    assert told(tmp_path, blocks + net) == [("GL201", 6), ("GL201", 14)]
+
+
+SLOW = """\
+def documented(cls):
+    for word in range(100_000):
+        for letter in str(word) * 50:
+            cls.__doc__ = (cls.__doc__ or "") + letter.upper().lower().strip()
+    return cls
+
+class Base(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        if not hasattr(config, "kind"):
+            raise ValueError("no kind")
+        self.config = config
+"""
+WITH_SLOW = """\
+from slow import Base, documented
+
+@documented
+class Block(Base):
+    def __init__(self, config):
+        super().__init__(config)
+        self.body = nn.Linear(config.width, config.width)
+    def forward(self, x):
+        y = torch.sigmoid(self.body(x))
+        y += x
+        return y
+"""
+
+
+def test_what_a_decorator_or_a_base_of_another_file_comes_to_ends_nothing(tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, WITH_SLOW, slow=SLOW) == [("GL201", 10)]
+
+
+DEEP = """\
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv, self.norm, self.act = nn.Conv2d(width, width, 3), nn.BatchNorm2d(width), nn.ReLU()
+    def forward(self, x):
+        return self.act(self.norm(self.conv(x)))
+
+class Deep(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Sequential(*[Layer(width) for _ in range(6)]) for _ in range(8)])
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(module, nn.BatchNorm2d):
+                nn.init.constant_(module.weight, 1)
+                nn.init.constant_(module.bias, 0)
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        x[0] = 0.0
+        return x
+"""
+
+
+def test_a_module_of_many_layers_is_run_to_its_end(tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, DEEP) == [("GL201", 21)]
+
+
+def test_a_function_with_inplace_writes_into_what_something_unknown_gave(tmp_path: pathlib.Path) -> None:
+    program = (
+        "class Head(nn.Module):\n    def __init__(self, body):\n        super().__init__()\n        self.body = body\n"
+        "    def forward(self, x):\n        h = torch.tanh(self.body(x))\n        y = self.body(h)\n"
+        "        z = torch.sigmoid(y)\n        F.relu(z, inplace=True)\n        return z\n"
+    )
+    assert told(tmp_path, program) == [("GL201", 9)]
