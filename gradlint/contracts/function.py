@@ -24,4 +24,5 @@ def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
 
 def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **given: Any) -> None:
     """Calls it with tensors that carry a gradient, and back-propagates what it gives."""
-    sum(result.sum() for result in minimised(part(**given))).backward()
+    loss: Any = sum(result.sum() for result in minimised(part(**given)))
+    loss.backward()
