@@ -337,3 +337,15 @@ def test_a_measure_of_something_objective_is_no_loss(tmp_path: pathlib.Path) -> 
     written = "(pred, target):\n    return F.mse_loss(pred.detach(), target)\n"
     assert [code for code, _, _ in told(tmp_path, f"def joint_objective{written}")] == ["GL102"]
     assert told(tmp_path, f"def objective_intelligibility{written}") == []
+
+
+@pytest.mark.parametrize(("decorator", "codes"), [("@torch.no_grad()", []), ("", ["GL103"])])
+def test_what_is_made_with_grad_mode_off_as_a_whole_is_meant(
+    decorator: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    program = (
+        "class Distance(nn.Module):\n    def forward(self, points, scan):\n        return self.between(points, scan)\n"
+    )
+    program += f"    {decorator}\n    def between(self, points, scan):\n        with torch.no_grad():\n"
+    program += "            gap = points - scan\n        return gap.pow(2).mean()\n"
+    assert [code for code, _, _ in told(tmp_path, program)] == codes

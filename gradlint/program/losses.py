@@ -116,7 +116,8 @@ def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:
         if forward is None or _is_named(name) or not words(name).isdisjoint(_OF_OTHERS):
             continue
         compares = len(_required(forward.node)) > 1 and _has_shape(forward.node, is_plain=False)
-        if compares and any(_reduces(each.node) for each in own.values()) and _gives_one(forward.node):
+        reduces = any(_reduces(each.node) for each in own.values())
+        if compares and reduces and _gives_one(forward.node) and not _gives_ungraded(forward.node, own):
             yield Part(forward.path, forward.line)
 
 
@@ -133,6 +134,13 @@ def _returned(function: ast.AST) -> Iterator[ast.expr]:
 def _gives_one(function: ast.AST) -> bool:
     """Whether it returns one thing, and no tuple or dict."""
     return not any(isinstance(value, ast.Tuple | ast.List | ast.Dict) for value in _returned(function))
+
+
+def _gives_ungraded(function: ast.AST, own: Mapping[str, Definition]) -> bool:
+    """Whether it returns what a method gives that runs with grad mode off: `return self.transcribe(waves)`."""
+    called = [node.func for node in _returned(function) if isinstance(node, ast.Call)]
+    methods = [own[each.attr] for each in called if isinstance(each, ast.Attribute) and each.attr in own]
+    return any(is_ungraded(decorator) for method in methods for decorator in method.node.decorator_list)
 
 
 def _reduces(function: ast.AST) -> bool:
