@@ -283,6 +283,7 @@ class Decision:
     not_zero: tuple[Value, ...] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
     once: bool = False  # for all samples of a dataset: in no loop, before one was taken
     is_setting: bool = False  # an option of the command line, or a flag that callers out of view hand in
+    even: bool = False  # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

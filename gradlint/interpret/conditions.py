@@ -173,11 +173,12 @@ def choose(
         text, holds = frame.text(node), answer
         while text.startswith("not ") and " and " not in text and " or " not in text:
             text, holds = text[4:], not holds
+        is_even = _says_even(test, answer)
         decision = tape.Decision(
             text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, about(m, test),
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
-            not m.loops and not m.state.get("sampling"), is_setting(m, test),
+            not m.loops and not m.state.get("sampling"), is_setting(m, test), even=is_even,
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
@@ -212,8 +213,9 @@ def decided(m: Machine) -> tuple[tape.Decision, ...]:
 def assume(m: Machine, value: Abstract, at: Span, text: str) -> None:
     """Takes `value` to be true from here on: the program has asserted it."""
     known, test = truth(m, value), test_of(m, value)
+    is_even = known is None and _says_even(test, True)
     for asked in (about(m, test) if known is None else ()) or (None,):
-        m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text))
+        m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text, detail="even" if is_even else ""))
     if known is None:
         m.oracle.facts.learn(test, True)
 
@@ -271,6 +273,21 @@ def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
             asked[symbol] = None
             pending += (symbol.source, symbol.key)  # what a function was called with is the key: `int(x)`
     return m.values_of(asked)
+
+
+def _says_even(test: Test, answer: bool) -> bool:
+    """Whether a remainder was asked for, and is zero by the answer."""
+    match test.subject.key:
+        case ("%", *_):
+            holds = answer is not test.negated
+        case _:
+            return False
+    match test.relation, test.operand:
+        case ("==", 0) | ("<", 1) | ("<=", 0):
+            return holds
+        case ("true", _) | (">", 0) | (">=", 1):
+            return not holds
+    return False
 
 
 def _excludes_zero(test: Test, answer: bool) -> bool:

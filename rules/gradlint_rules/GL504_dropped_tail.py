@@ -107,9 +107,9 @@ def _uneven(tape: Tape) -> Iterator[Accumulation]:
 
 
 def _comes_out_even(tape: Tape) -> bool:
-    """Whether the program makes sure that there is no remainder: it asserts so, or raises."""
-    asserted = [fact.text for fact in tape.facts("asserted")]
-    return any("%" in text for text in (*asserted, *(decision.text for decision in tape.decisions)))
+    """Whether the program makes sure that there is no remainder: it asserts so, or goes another way."""
+    asserted = any(fact.detail == "even" for fact in tape.facts("asserted"))
+    return asserted or any(decision.even for decision in tape.decisions)
 
 
 def _was_run_out(accumulation: Accumulation) -> bool:
