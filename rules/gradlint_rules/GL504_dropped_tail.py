@@ -48,7 +48,8 @@ for epoch in range(2):
 
 ## What it does not report
 - A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length that N divides
-  (of a tensor, or of a `DataLoader` whose dataset, batch size and `drop_last` are written down).
+  (of a tensor, or of a `DataLoader` whose dataset, batch size and `drop_last` are written down), or one that the
+  program rules out itself (`assert len(loader) % n == 0`).
 - A step behind the loop that uses what is left.
 - Loops without an end, and loops that are left by `break`.
 
