@@ -178,3 +178,34 @@ def test_an_exception_ends_no_analysis(program: str, clear: str, clears: bool, t
     script = tmp_path / "train.py"
     script.write_text(program.format(clear if clears else "pass"))
     assert [finding.code for finding in gradlint.check([script])] == ([] if clears else ["GL501"])
+
+
+METERS = """\
+import torch
+import unseen
+
+
+class Distance:
+    def __init__(self):
+        self.loss = 0.0
+
+    def add(self, a, b):
+        self.loss += ((a - b) ** 2).mean()
+
+
+net = unseen.Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(4, 2, 3):
+    distance = Distance()
+    net(x, {})
+    optimizer.zero_grad()
+    distance.loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("handed", ["distance", "hooks=[distance]", "options={'loss': distance}", "x"])
+def test_what_code_out_of_view_is_handed_may_be_changed_there(handed: str, tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(METERS.format(handed))
+    assert [finding.code for finding in gradlint.check([script])] == (["GL101"] if handed == "x" else [])

@@ -19,14 +19,18 @@ from gradlint.interpret.values import (
     Bound,
     Builtin,
     Call,
+    Class,
+    Const,
     Function,
     Instance,
     Mapping,
     Object,
     Sequence,
     Symbol,
+    Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.program import fields
 from gradlint.source import effects
 
 if TYPE_CHECKING:
@@ -82,6 +86,7 @@ def _open(m: Machine, value: Abstract, opened: dict[int, int], depth: int = 0) -
         _open_container(m, value, depth)
     elif isinstance(value, Instance):
         if depth < MAX_DEPTH:
+            _forget_numbers(m, value)
             for part in value.attrs.values():
                 if isinstance(part, Mapping | Sequence):
                     _open_container(m, part, depth + 1)
@@ -92,6 +97,27 @@ def _open(m: Machine, value: Abstract, opened: dict[int, int], depth: int = 0) -
                 _open(m, part, opened, depth + 1)
 
 
+def _forget_numbers(m: Machine, instance: Instance) -> None:
+    """Makes unknown the numbers of an object that methods change which code out of view can call.
+
+    `meter.add(loss)` can be called by `model(x, meter)`; a method that is being run is not called anew.
+    """
+    if any(frame.locals.get("self") is instance for frame in m.frames):
+        return
+    for name in _changed(instance.cls) & instance.attrs.keys():
+        number = instance.attrs[name]
+        if isinstance(number, Const) and type(number.value) in (int, float):
+            instance.attrs[name] = Unknown(m.symbol(instance).derive(("attribute", name), name))
+
+
+@memo.of_programs
+def _changed(cls: Class) -> frozenset[str]:
+    """The attributes that methods of a class write, after it is made."""
+    lineage = [each for each in cls.lineage() if isinstance(each, Class)]
+    methods = [node.source for each in lineage for node in each.node.body if isinstance(node, ir.Function)]
+    return fields.elsewhere("__init__", methods).written
+
+
 def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> None:
     if isinstance(container, Sequence) and container.kind not in _FILLED:
         return
@@ -100,8 +126,8 @@ def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> No
         m.symbols.pop(id(container), None)  # what was read from it before says nothing of what is in it now
         return
     for item in container.items.values() if isinstance(container, Mapping) else container.items:
-        if isinstance(item, Mapping | Sequence) and depth < MAX_DEPTH:
-            _open_container(m, item, depth + 1)
+        if isinstance(item, Mapping | Sequence | Instance) and depth < MAX_DEPTH:
+            _open(m, item, {}, depth + 1)
 
 
 def _reached(function: Function) -> list[Abstract]:
