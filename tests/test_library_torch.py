@@ -409,8 +409,10 @@ for _ in range(2):
     ],
 )
 def test_a_context_that_is_not_entered_is_a_fact(tmp_path: Path, statement: str, detail: str) -> None:
-    one = only(tmp_path, f"{AMP}{statement}\nmodel(torch.randn(3, 4)).sum().backward()\n")
+    one, alone = tapes(tmp_path, f"{AMP}{statement}\nmodel(torch.randn(3, 4)).sum().backward()\n")
     assert [fact.detail for fact in facts(one, "context-not-entered")] == [detail]
+    assert len(list(one.backwards())) == 1
+    assert list(alone.backwards()) == []  # the statement is run by itself, too
 
 
 # custom functions
