@@ -107,9 +107,12 @@ def _is_infinite(given: object) -> bool:
 
 def guarded(choice: Value) -> Iterator[Guarded]:
     """What `choice` guards in vain."""
+    is_asked = bare(choice.op) != "nan_to_num"  # what asks for zeros meets them
     for condition, side, taken in _sides(choice):
         for operation in _computed(side):
             for argument in _argument(operation):
+                if not is_asked and not _is_computed(argument):
+                    continue
                 for point in _points(operation, argument):
                     if _holds(condition, operation, argument, point) is (not taken):
                         yield Guarded(choice, operation, argument, point)
@@ -161,6 +164,12 @@ def _argument(operation: Value) -> Iterator[Value]:
             yield divisor
     elif operation.inputs and operation.inputs[0].requires_grad and not isinstance(operation.argument(0), int | float):
         yield operation.inputs[0]
+
+
+def _is_computed(argument: Value) -> bool:
+    """Whether it is computed in view, of what carries a gradient: of anything else nobody knows that it meets zero."""
+    found = origin(argument, selected=False)
+    return found.requires_grad and bool(found.inputs) and not found.assumed and found.op != "call"
 
 
 def _points(operation: Value, argument: Value) -> Iterator[float]:
