@@ -55,3 +55,29 @@ def test_a_tail_that_nothing_rules_out_is_dropped(check: str, tmp_path: pathlib.
 )
 def test_a_tail_that_the_program_rules_out_is_not(check: str, tmp_path: pathlib.Path) -> None:
     assert _codes(check, tmp_path) == []
+
+
+COUNTED = """def train_one_epoch(model, criterion, loader, optimizer, updates=None, window=None):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        {}
+        (criterion(model(x), y) / window).backward()
+        if (i + 1) % window == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "codes"),
+    [
+        ("if i // window >= updates:\n            continue", []),
+        ("update = i // window\n        if not update < updates:\n            break", []),
+        ("if i >= updates:\n            continue", ["GL504"]),
+    ],
+)
+def test_whole_windows_that_are_counted_leave_no_tail(check: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "engine.py"
+    path.write_text(COUNTED.format(check))
+    found = analysis.analyze([path], select=lambda code: True).findings
+    assert [finding.code for finding in found] == codes

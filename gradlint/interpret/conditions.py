@@ -276,10 +276,17 @@ def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
 
 
 def _says_even(test: Test, answer: bool) -> bool:
-    """Whether a remainder was asked for, and is zero by the answer."""
+    """Whether a remainder was asked for, and is zero by the answer; or whole windows are counted up to some number.
+
+    `if i // window >= updates: continue`
+    """
+    holds = answer is not test.negated
     match test.subject.key:
         case ("%", *_):
-            holds = answer is not test.negated
+            pass
+        case ("//", *_):
+            order = test.relation.removesuffix(" symbol")  # against a number that is not known
+            return order in (("<", "<=") if holds else (">", ">="))
         case _:
             return False
     match test.relation, test.operand:
