@@ -102,7 +102,7 @@ class Starved:
         """That of a part, where the rule's own is too much: its caller knows what decides on the path to it."""
         if not self.arrival.sink.assumed:
             return None
-        if _is_rate(self.arrival.loss) or all(map(_compares, (self.culprit, *self.others))):
+        if _is_rate(self.arrival.loss) or any(map(_compares, (self.culprit, *self.others))):
             return Severity.NOTE
         if self.is_always or not self.decisions:
             return None
