@@ -80,8 +80,8 @@ optimizer.step()
 
 In a module with no trainer in view, parameters that it makes itself are taken to be trained. An operation without a
 derivative before them is reported; a `detach` or `no_grad` is where a single layer or an `nn.Parameter` of the module
-itself is behind it: a whole encoder behind one is most often meant to stay as it was loaded. Behind a `no_grad` it is a
-note.
+itself is behind it: a whole encoder behind one is most often meant to stay as it was loaded. Behind a `no_grad` or a
+comparison it is a note: gates and thresholds have losses of their own.
 
 ## Limits
 That a custom Function gives `None` back for a parameter is read from its source, and not seen in a traced run.
@@ -102,6 +102,7 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import (
     Backward,
     Cut,
+    DType,
     Event,
     Fact,
     InPlace,
@@ -313,7 +314,8 @@ def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
     message = f"{_obstacle(first.by)}: no gradient comes back to {names} when the result of `{first.sink.text}` is used"
     stack = first.by.cut_stack or first.by.stack
     related = places(at, *calls(stack, first.sink.stack), to_sink(first.sink))
-    severity = Severity.NOTE if first.by.cut is Cut.GRAD_MODE else None  # most often on purpose
+    is_usual = first.by.cut is Cut.GRAD_MODE or first.by.dtype is DType.BOOL  # most often: a gate has a loss of its own
+    severity = Severity.NOTE if is_usual else None
     return Report(at, message, _HELP_OF_PART, related, severity, hints=hint_of_sample(first.by))
 
 
