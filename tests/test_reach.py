@@ -209,3 +209,12 @@ def test_what_code_out_of_view_is_handed_may_be_changed_there(handed: str, tmp_p
     script = tmp_path / "train.py"
     script.write_text(METERS.format(handed))
     assert [finding.code for finding in gradlint.check([script])] == (["GL101"] if handed == "x" else [])
+
+
+def test_a_sum_of_what_is_added_with_a_factor_is_a_tensor(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n\n\ndef step(x, optimizer):\n    loss = 0 + x.add(x, alpha=0.1)\n"
+        "    loss.detach().backward()\n    optimizer.step()\n"
+    )
+    assert [finding.code for finding in gradlint.check([script])] == ["GL102"]

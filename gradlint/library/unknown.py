@@ -389,7 +389,12 @@ def update(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "append", "extend", "add", "insert", "setdefault")
 def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """Something is put into an unknown container."""
+    """Something is put into an unknown container; `h.add(x, alpha=0.1)` is a tensor's."""
+    if call.kwargs and call.called == "add":
+        given, effect = [unknown, *call.args], lookup("add")
+        return tensors.apply(
+            m, "torch.Tensor.add", given, call.node, call.frame, effect, kwargs=call.kwargs, method=True
+        )
     tell("data call", m, unknown.symbol, call)
     for value in tensors.sources(m, call.args, call.node, call.frame):
         if value.records and not value.assumed:

@@ -23,14 +23,14 @@ _MODULES = ("Module", "ModuleList", "ModuleDict", "Sequential")
 _FORWARD, _MAKER = "forward", "__init__"
 _OF_METRICS = frozenset(["update", "compute"])
 _LIBRARIES = sys.stdlib_module_names | {"torch"}
-_WRITES = r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=|out\s*="
+WRITES = r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=|out\s*="
 _SINGULAR = r"sqrt|log|norm\(|\*\*|pow|/|acos|asin|atan2|cdist|softmax|where|masked_fill|nan|std\(|var\(|mean\("
 _GRADIENTS = r"no_grad|inference_mode|set_grad|requires_grad|\.data\b|detach|Parameter\(|\.apply\(|checkpoint|autograd"
 _HELD = r"=\s*[\[({]|append\(|dict\(|list\(|setattr|add_module|register"
 _COPIED = (
     r"round|floor|ceil|trunc|sign\(|\.(?:long|int|bool|item|tolist|numpy)\(|torch\.tensor\(|arg(?:max|min)|one_hot"
 )
-_HAZARD = re.compile("|".join((_WRITES, _SINGULAR, _GRADIENTS, _HELD, _COPIED)))
+_HAZARD = re.compile("|".join((WRITES, _SINGULAR, _GRADIENTS, _HELD, _COPIED)))
 
 
 def speaks_of_modules(text: str) -> bool:

@@ -15,10 +15,11 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from gradlint.program.forwards import WRITES
 from gradlint.program.losses import Definition, Part
 
 _METRIC, _UPDATE = "Metric", "update"
-_WRITES = re.compile(r"[a-z0-9]_\(|[-+*/|&^@%]=|\]\s*=[^=]|inplace\s*=|out\s*=")
+_WRITES = re.compile(WRITES)
 
 
 def updates(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
