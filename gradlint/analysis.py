@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradlint import memo, parallel
+from gradlint import coverage, memo, parallel
 from gradlint.cache import Cache, Record, Result
+from gradlint.coverage import Coverage, Written
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
 from gradlint.interpret.gaps import Gap
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gradlint.analyzer import Given
 
 Progress = Callable[[int, int], None]
+_GIVEN_UP = ("part", "internal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Analysis:
     gaps: tuple[Gap, ...]
     faults: tuple[SyntaxFault, ...]
     unreached: tuple[Gap, ...] = ()  # the calls of `backward` that no path came to, with the reason
+    coverage: Coverage = Coverage()
 
 
 def analyze(
@@ -79,8 +82,10 @@ def analyze(
     faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
     if keeps:
         kept.keep(records for records in results.values() if records)
-    unreached = list(_unreached([records for records in results.values() if records], found))
-    return _collect(found, faults, names, unreached)
+    met = [item for records in results.values() for item in (records or {}).items()]
+    checked = {path: record for path, record in met if record.results is not None}
+    unreached = list(_unreached(checked, found))
+    return _collect(found, faults, names, unreached, checked)
 
 
 def _size(path: Path, texts: Mapping[Path, str]) -> int:
@@ -135,19 +140,36 @@ def _of_part(part: parallel.Batch, records: Mapping[Path, Record] | None) -> Ite
             yield from (records[path].results or {}).values()
 
 
-def _unreached(parts: Iterable[Mapping[Path, Record]], results: Sequence[Result]) -> Iterator[Gap]:
+def _unreached(records: Mapping[Path, Record], results: Sequence[Result]) -> Iterator[Gap]:
     """The calls of `backward` in the files that were entered to which no path came."""
     reached = {place for result in results for place in result.reached}
-    for path, record in (each for records in parts for each in records.items()):
-        missed = [line for line in record.backwards if (str(path), line) not in reached]
-        if missed and record.results is not None:
-            kinds = sorted({gap.kind for result in record.results.values() for gap in result.gaps})
-            reason = f"the analysis of this file met {', '.join(kinds)}" if kinds else "no path leads here"
-            yield from (Gap("unreached", Span(str(path), line, 1, line, 1), reason) for line in missed)
+    for path, record in records.items():
+        for written in record.backwards:
+            if (str(path), written.line) not in reached:
+                at = Span(str(path), written.line, 1, written.line, 1)
+                yield Gap("unreached", at, _reason(str(path), written, results))
+
+
+def _reason(path: str, written: Written, results: Sequence[Result]) -> str:
+    """Why no path came to a call of `backward`, as far as it is known."""
+    around = path, written.function
+    through = [result for result in results if around in result.executed] if written.function else results
+    if not through:
+        return f"no path leads here: none got through the function at line {written.function}"
+    kinds = sorted({gap.kind for result in through for gap in result.gaps if gap.at.path == path})
+    met = f"; the analysis met {', '.join(kinds)}" if kinds else ""
+    sides = coverage.taken(result.branches for result in through)
+    for line in coverage.half_taken(written, path, sides):
+        return f"no path leads here: all went one way at line {line}{met}"
+    return f"no path leads here{met}"
 
 
 def _collect(
-    results: Sequence[Result], faults: Iterable[SyntaxFault], names: Mapping[Path, Path], unreached: Iterable[Gap]
+    results: Sequence[Result],
+    faults: Iterable[SyntaxFault],
+    names: Mapping[Path, Path],
+    unreached: Iterable[Gap],
+    records: Mapping[Path, Record],
 ) -> Analysis:
     shown = _Shown({str(resolved): str(path) for resolved, path in names.items()})
     findings: dict[tuple[str, Span], Finding] = {}
@@ -157,11 +179,31 @@ def _collect(
             findings[finding.code, finding.at] = finding
     gaps = {gap for result in results for gap in result.gaps}
     renamed = (_renamed(finding, shown) for finding in findings.values())
+    missed = sorted((replace(gap, at=_span(gap.at, shown)) for gap in unreached), key=lambda gap: gap.sort_key)
     return Analysis(
         tuple(sorted(renamed, key=lambda finding: finding.sort_key)),
         tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in gaps), key=lambda gap: gap.sort_key)),
         tuple(sorted((replace(fault, at=_span(fault.at, shown)) for fault in faults), key=lambda fault: fault.at)),
-        tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in unreached), key=lambda gap: gap.sort_key)),
+        tuple(missed),
+        _coverage(records, [gap.at for gap in missed]),
+    )
+
+
+def _coverage(records: Mapping[Path, Record], missed: Sequence[Span]) -> Coverage:
+    """What was looked at in the files that were entered."""
+    results = [result for record in records.values() for result in (record.results or {}).values()]
+    files = {str(path) for path in records}
+    losses = coverage.joined(result.losses for result in results)
+    sides = coverage.taken(result.branches for result in results)
+    entries = (each for record in records.values() for each in (record.results or {}).items())
+    parts = [result for entry, result in entries if entry.contract]
+    return Coverage(
+        sum(len(record.backwards) for record in records.values()),
+        tuple(missed),
+        tuple(shown for (path, _), shown in losses.items() if path in files),
+        tuple(taken for (path, *_), taken in sides.items() if path in files),
+        len(parts),
+        sum(all(gap.kind not in _GIVEN_UP for gap in part.gaps) for part in parts),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from gradlint import garbage, memo
+from gradlint import coverage, garbage, memo
 from gradlint.cache import Record, Result, content_of, digest, digest_of_text
 from gradlint.contracts import contracts
 from gradlint.dataclass import dataclass
@@ -185,8 +185,8 @@ class _Analyzer:
             )
             return Result((), (gap,), _places(session), rests_on=self._rests_on())
         gaps = tuple(sorted(session.gaps, key=lambda gap: gap.sort_key))
-        reached = tuple(sorted(session.reached))
-        return Result(found, gaps, _places(session), rests_on=self._rests_on(), reached=reached)
+        reached, losses = tuple(sorted(session.reached)), coverage.losses(tapes)
+        return Result(found, gaps, _places(session), False, self._rests_on(), reached, losses, _branches(session))
 
     def _judged(self, path: Path, entry: Entry, tapes: Sequence[Tape]) -> list[Finding]:
         """What the rules say of the tapes of an entry; of a part, those that its contract lets speak."""
@@ -215,6 +215,14 @@ class _Analyzer:
 def _places(session: Session) -> tuple[tuple[str, int], ...]:
     """The functions that an entry ran through, by file and line."""
     return tuple(sorted({(node.code.path, node.source.lineno) for node in session.executed}))
+
+
+def _branches(session: Session) -> tuple[coverage.Branch, ...]:
+    """The branches that the paths of an entry have met, in the files of the program."""
+    driver = session.driver[0].path if session.driver is not None else None
+    seen = [each for each in session.visited.values() if each.at.file != driver]
+    found = ((each.at.file, *each.at.test.at[:2], sum(1 + side for side in each.sides)) for each in seen)
+    return tuple(sorted(coverage.Branch(*each) for each in found))
 
 
 def tapes_of(path: Path) -> Iterator[object]:

@@ -13,11 +13,12 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from gradlint.coverage import Branch, Loss, Written
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Related, Severity, Span
@@ -41,7 +42,7 @@ Imports = dict[tuple[str, int], Path | None]
 class Result:
     """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry ran through it.
 
-    `reached` are the calls of `backward` that it ran, by file and line.
+    `reached` are the calls of `backward` that it ran, by file and line; `losses` and `branches` are what it has shown.
 
     It holds as long as the parts of files that it `rests_on` are what they are.
     """
@@ -52,6 +53,8 @@ class Result:
     was_run: bool = False
     rests_on: tuple[Part, ...] = ()
     reached: tuple[tuple[str, int], ...] = ()
+    losses: tuple[Loss, ...] = ()
+    branches: tuple[Branch, ...] = ()
 
 
 @dataclass(slots=True)
@@ -67,7 +70,7 @@ class Record:
     in_package: bool = False  # which decides, too, whether it is a script
     parts: dict[str, Text] = field(default_factory=dict)  # those that results rest on
     is_edited: bool = False  # since then: its entries have to be found anew
-    backwards: tuple[int, ...] = ()  # the lines of the calls of `backward` in it
+    backwards: tuple[Written, ...] = ()  # the calls of `backward` in it
 
     def result(self, entry: Entry) -> Result | None:
         """What the entry came to, if it was entered."""
@@ -390,20 +393,32 @@ def _moved(
     told += [gap.at for gap in result.gaps]
     if any((edit := states.get(at.path)) and any(by for _, _, by in edit.moved) for at in told):
         return None  # messages tell lines
-    executed, reached = (_lines(places, states) for places in (result.executed, result.reached))
     line = _line(entry.line, states.get(str(path))) if entry.function else entry.line
-    if line is None or executed is None or reached is None:
+    if line is None:
         return None
-    return replace(entry, line=line), replace(result, executed=executed, reached=reached)
+    try:
+        now = replace(
+            result,
+            executed=tuple((file, _now(file, line, states)) for file, line in result.executed),
+            reached=tuple((file, _now(file, line, states)) for file, line in result.reached),
+            losses=tuple(each._replace(line=_now(each.path, each.line, states)) for each in result.losses),
+            branches=tuple(each._replace(line=_now(each.path, each.line, states)) for each in result.branches),
+        )
+    except _GoneError:
+        return None
+    return replace(entry, line=line), now
 
 
-def _lines(
-    places: Iterable[tuple[str, int]], states: Mapping[str, Edited | None]
-) -> tuple[tuple[str, int], ...] | None:
-    """Places by file and line as they are now; None where one of them is gone."""
-    now = [(file, _line(line, states.get(file))) for file, line in places]
-    found = tuple((file, line) for file, line in now if line is not None)
-    return found if len(found) == len(now) else None
+class _GoneError(Exception):
+    """A line of an edited file is no more."""
+
+
+def _now(file: str, line: int, states: Mapping[str, Edited | None]) -> int:
+    """Where a line of a file is now."""
+    found = _line(line, states.get(file))
+    if found is None:
+        raise _GoneError
+    return found
 
 
 def _line(line: int, edit: Edited | None) -> int | None:
@@ -516,7 +531,21 @@ def _written_result(result: Result) -> list[Any]:
         for each in result.findings
     ]  # fmt: skip
     gaps = [[gap.kind, _place(gap.at), gap.detail] for gap in result.gaps]
-    return [findings, gaps, result.executed, result.was_run, result.reached]
+    return [findings, gaps, result.executed, result.was_run, result.reached, result.losses, _by_file(result.branches)]
+
+
+def _by_file(branches: Iterable[Branch]) -> list[Any]:
+    """Branches as they are written: the name of a file stands there once."""
+    found: dict[str, list[Any]] = {}
+    for path, *rest in branches:
+        found.setdefault(path, []).extend(rest)
+    return list(found.items())
+
+
+def _branches(written: Iterable[Any]) -> Iterator[Branch]:
+    for path, numbers in written:
+        rest = iter(numbers)
+        yield from (Branch(path, *each) for each in zip(rest, rest, rest, strict=True))
 
 
 def _place(at: Span) -> list[Any]:
@@ -541,11 +570,12 @@ def _record(written: list[Any]) -> Record:
         for function, line, trains, contract, result in entries
     }
     fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
-    return Record(tuple(results), results, found, content, fault, entered, packaged, backwards=tuple(lines))
+    backwards = tuple(Written(line, function, tuple(map(tuple, tests))) for line, function, tests in lines)
+    return Record(tuple(results), results, found, content, fault, entered, packaged, backwards=backwards)
 
 
 def _result(written: list[Any]) -> Result:
-    findings, gaps, executed, was_run, reached = written
+    findings, gaps, executed, was_run, reached, losses, branches = written
     return Result(
         tuple(
             Finding(code, name, Severity(severity), message, Span(*at), text,
@@ -556,4 +586,6 @@ def _result(written: list[Any]) -> Result:
         tuple((path, line) for path, line in executed),
         was_run,
         reached=tuple((path, line) for path, line in reached),
+        losses=tuple(Loss(*each) for each in losses),
+        branches=tuple(_branches(branches)),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
 from gradlint.cache import Cache, digest, digest_of_text, reaching
 from gradlint.config import Settings
+from gradlint.coverage import Coverage
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Related, Span
 from gradlint.fingerprint import fingerprints
@@ -156,6 +157,7 @@ class Checked:
     codes: frozenset[str]  # of the rules that were asked
     kept: Cache
     unreached: tuple[Gap, ...] = ()  # the calls of `backward` to which no path came
+    coverage: Coverage = Coverage()
 
     def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
         """Those of the checked files that are one of these or import one, by any way; all, where that was not kept."""
@@ -191,6 +193,7 @@ class Checked:
             texts.raw,
             texts.raw_edits,
             tuple(texts.located(gap.at) for gap in self.unreached),
+            self.coverage,
         )
 
 
@@ -261,6 +264,7 @@ def check(
         asked,
         kept,
         analysis.unreached,
+        analysis.coverage,
     )
 
 

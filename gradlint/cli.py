@@ -145,6 +145,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep the results of unchanged files.")
 @click.option("--cache-dir", type=_FOLDER, help="Where to keep them.  [default: .gradlint_cache]")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule, as --output-format statistics does.")
+@click.option("--coverage", type=_FILE, help="Write what was looked at to this file, as JSON.")
 @click.option("--baseline", type=_FILE, help="Do not report the findings that this file holds.")
 @click.option("--write-baseline", type=_FILE, help="Write the findings to this file, and leave with 0.")
 @click.option("--add-ignore", metavar="REASON", help="Write a suppression with this reason for each finding.")
@@ -153,6 +154,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 def check(paths: tuple[str, ...], **options: Any) -> int:
     """Check the Python files under PATH (by default, under this folder)."""
     from gradlint import checker, garbage
+    from gradlint.coverage import as_json
     from gradlint.source.document import file_of
 
     garbage.collect_seldom()
@@ -180,6 +182,8 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
         return _add_ignores(on_disk, options["add_ignore"], settings)
     outcome = _outcome(checked, settings, options)
     _write(render(settings.output_format, outcome), options["output_file"], settings)
+    if options["coverage"]:
+        _write(as_json(checked.coverage, checked.texts.located), options["coverage"], settings, "--coverage")
     if options["gaps"]:
         gaps = sorted((*checked.gaps, *checked.unreached), key=lambda gap: gap.sort_key)
         _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in gaps])
@@ -201,8 +205,9 @@ def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, b
     asked = [f"--{name.replace('_', '-')}" for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]
     if {"--write-baseline", "--add-ignore"} & set(asked) and len(asked) > 1:
         raise UserError(f"{' and '.join(asked)} are for runs of their own")
-    if options["gaps"] and asked:
-        raise UserError(f"--gaps says nothing beside {asked[0]}")
+    silent = [f"--{name}" for name in ("gaps", "coverage") if options[name]]
+    if silent and asked:
+        raise UserError(f"{silent[0]} says nothing beside {asked[0]}")
 
 
 def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path | None:
@@ -411,7 +416,7 @@ def _add_ignores(findings: Sequence[Finding], reason: str, settings: Settings) -
     return int(bool(left))
 
 
-def _write(text: str, file: pathlib.Path | None, settings: Settings) -> None:
+def _write(text: str, file: pathlib.Path | None, settings: Settings, option: str = "--output-file") -> None:
     if file is None:
         click.echo(text, nl=False, color=True)
         return
@@ -420,7 +425,7 @@ def _write(text: str, file: pathlib.Path | None, settings: Settings) -> None:
     try:
         output.write(file, text, settings.root)
     except UserError as error:
-        raise UserError(f"--output-file: {error}") from None
+        raise UserError(f"{option}: {error}") from None
 
 
 def _tell_own_mistakes(gaps: Sequence[Gap]) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from gradlint.contracts import contracts
+from gradlint.coverage import Written
 from gradlint.dataclass import dataclass
 from gradlint.interpret.gaps import BACKWARDS
 from gradlint.program.imports import in_package
 from gradlint.source import effects
-from gradlint.source.blocks import walk
 from gradlint.source.parse import Source
 from gradlint.tape import May
 
@@ -226,13 +226,27 @@ def in_order(known: Sequence[tuple[Path, Sequence[Entry]]]) -> list[tuple[Path, 
     return sorted(work, key=lambda task: (bool(task[1].function), bool(task[1].contract)))
 
 
-def backwards(source: Source) -> tuple[int, ...]:
-    """The lines of the calls of `backward` in a file."""
+def backwards(source: Source) -> tuple[Written, ...]:
+    """The calls of `backward` in a file, by their lines, each once."""
     if not _holds(source.text, (f".{name}(" for name in BACKWARDS)):
         return ()
-    calls = (node for node in walk(source.tree) if isinstance(node, ast.Call))
-    methods = ((call.lineno, call.func) for call in calls)
-    return tuple(sorted({line for line, each in methods if isinstance(each, ast.Attribute) and each.attr in BACKWARDS}))
+    found = {written.line: written for written in _backwards(source.tree, 0, ())}
+    return tuple(found[line] for line in sorted(found))
+
+
+def _backwards(tree: ast.AST, function: int, tests: tuple[tuple[int, int], ...]) -> Iterator[Written]:
+    """The calls of `backward` below a node, which stands in a function and behind some tests."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _backwards(node, node.lineno, ())
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in BACKWARDS:
+            yield Written(node.lineno, function, tests)
+        if isinstance(node, ast.If | ast.While):
+            test = (node.test.lineno, node.test.end_lineno or node.test.lineno)
+            yield from _backwards(node, function, (*tests, test))
+        else:
+            yield from _backwards(node, function, tests)
 
 
 def was_run(path: Path, entry: Entry, executed: AbstractSet[tuple[str, int]]) -> bool:

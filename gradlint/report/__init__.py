@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from types import ModuleType
 
+from gradlint.coverage import Coverage
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Span
 
@@ -34,6 +35,7 @@ class Outcome:
     raw: Callable[[Span], Span] = _as_it_is  # where a place is in the bytes of its file, for what knows no cells
     raw_edits: Callable[[Fix], tuple[Edit, ...]] = _its_edits  # the edits of a fix there
     unreached: tuple[Span, ...] = ()  # the calls of `backward` to which no path came: nothing is known of them
+    coverage: Coverage = Coverage()
 
 
 @functools.cache
