@@ -509,7 +509,13 @@ class May(enum.Flag):
     SCALE = enum.auto()  # a scaler is updated
     SYNC = enum.auto()  # gradient synchronisation between ranks is switched off or on
     LEAVE = enum.auto()  # what follows is not come to: `return`, `continue`, `raise`
-    ANYTHING = STEP | CLEAR | BACKWARD | CLIP | HOLD | BIND | READ | SCALE | SYNC | LEAVE
+    WRITE = enum.auto()  # a tensor is written in place
+    CUT = enum.auto()  # a tensor is detached, copied or frozen, or computed where nothing is recorded
+    SPOIL = enum.auto()  # a gradient is not finite: of a quotient, a root, the mean of nothing
+    KEEP = enum.auto()  # layers or parameters are put where a module does not register them
+    LEAF = enum.auto()  # a parameter is made, frozen or replaced, or something is computed of it
+    TRAINING = STEP | CLEAR | BACKWARD | CLIP | HOLD | BIND | READ | SCALE | SYNC | LEAVE
+    ANYTHING = TRAINING | WRITE | CUT | SPOIL | KEEP | LEAF
 
 
 def _nothing(_: May) -> bool:

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from gradlint import names
+from gradlint import evidence, names
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
-from gradlint.library import losses, roles
 
 SCALES = """\
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -194,10 +193,10 @@ def test_the_words_of_a_name(text: str, found: tuple[str, ...]) -> None:
     ],
 )
 def test_the_last_word_that_says_something_is_what_a_thing_is(text: str, role: str) -> None:
-    assert roles.named(text) == role
+    assert evidence.role(text) == role
 
 
 def test_names_of_losses() -> None:
     told = ["loss", "cls_loss", "loss1", "losses", "lossG", "L1Loss", "celoss", "kl", "nll_1", "elbo", "reg_loss"]
     silent = ["reg", "cls", "glossiness", "gloss", "blossom", "colossus", "skill", "loss_weight", "loss_fn", "klass"]
-    assert [name for name in told + silent if losses.names_loss(name)] == told
+    assert [name for name in told + silent if evidence.is_loss_variable(name)] == told

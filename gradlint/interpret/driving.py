@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradlint import tape
+from gradlint import evidence, tape
 from gradlint.finding import Span
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Frame, Stop
@@ -159,7 +159,7 @@ def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Cal
             continue
         value = given.get(parameter.name) or m.session.parameter(m, part, parameter)
         if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
-            if losses.is_given(parameter.name):
+            if evidence.is_compared_with(parameter.name):
                 value = Unknown(value.symbol, data=True, type=value.type)
             elif not has_prediction:
                 has_prediction = True

@@ -65,6 +65,7 @@ class Effect:
     creates: bool = False  # the result is made from nothing: zeros, full_like
     random: bool = False  # made from nothing, by chance: randn, randint
     escapes: bool = False  # the result is no tensor: item, tolist, numpy
+    describes: bool = False  # the result says what the tensor is like, and nothing of its numbers: size, dim
 
     @property
     def saves_input(self) -> bool:
@@ -143,6 +144,12 @@ def _orders() -> dict[str, str]:
 def order(name: str) -> str:
     """What an operation does to the order of elements in memory, as `[order]` has it; "" where that is not known."""
     return _orders().get(_plain(name), "")
+
+
+@functools.cache
+def singular() -> frozenset[str]:
+    """The operations that have no finite gradient somewhere, by their plain names."""
+    return frozenset(_read("composites.toml")["singular"]["ops"].split())
 
 
 @functools.cache
@@ -277,6 +284,13 @@ def _positions() -> dict[str, tuple[tuple[str, int], ...]]:
             for name in names.split():
                 found[name] = (*found.get(name, ()), (argument, int(position)))
     return found
+
+
+@functools.cache
+def parameters() -> frozenset[str]:
+    """The names of the parameters of layers: `weight`, `in_proj_weight`."""
+    groups = (group.get("parameters", "").split() for group in _layer_groups().values())
+    return frozenset(name for names in groups for name in names)
 
 
 def _function(name: str) -> str:

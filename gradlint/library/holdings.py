@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gradlint import names, tape
+from gradlint import evidence, names, tape
 from gradlint.interpret import conditions
 from gradlint.interpret.registry import hears, method
 from gradlint.interpret.values import (
@@ -29,7 +29,6 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library import roles
 from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
 from gradlint.library.ops import WRITTEN_OUT
 from gradlint.library.python import records
@@ -316,7 +315,7 @@ def used_up(m: Machine, generator: Sequence, call: Call) -> None:
 def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given an optimizer may step it; a schedule steers its rate alone."""
     values = call.values
-    steers = values and roles.named(symbol.text) == "scheduler" and _RUNS.isdisjoint(names.words(symbol.text))
+    steers = values and evidence.role(symbol.text) == "scheduler" and _RUNS.isdisjoint(names.words(symbol.text))
     if not steers:
         escapes(m, values, call)
 

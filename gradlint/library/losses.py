@@ -5,11 +5,9 @@ Each is a fact `loss` on the tape; its `detail` is the name of the variable, or 
 
 from __future__ import annotations
 
-import functools
-import re
 from typing import TYPE_CHECKING
 
-from gradlint import names, tape
+from gradlint import evidence, tape
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import hears
 from gradlint.interpret.values import Abstract, Call, Const, Object, Tensor, Unknown
@@ -18,32 +16,6 @@ from gradlint.tape import Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
-
-_WORDS = frozenset(
-    [
-        "losses",
-        "nll",
-        "kl",
-        "kld",
-        "elbo",
-        "penalty",
-        "penalties",
-        "regularizer",
-        "regulariser",
-        "regularization",
-        "regularisation",
-    ]
-)
-_LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
-_OF_A_LOSS = frozenset(["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"])
-
-
-@functools.lru_cache(maxsize=4096)
-def names_loss(name: str) -> bool:
-    """Whether a variable's name says that it is a loss."""
-    words = names.words(name)
-    says = any(word in _WORDS or _LOSS.fullmatch(word) for word in words)
-    return says and words[-1] not in _OF_A_LOSS
 
 
 def refuses(m: Machine, op: str, call: Call) -> None:
@@ -67,5 +39,5 @@ def named(m: Machine, name: str, bound: Abstract) -> None:
     value = m.nodes.get(bound.symbol) if isinstance(bound, Unknown) else None
     if isinstance(bound, Tensor):
         value = bound.node
-    if value is not None and value.records and names_loss(name):
+    if value is not None and value.records and evidence.is_loss_variable(name):
         m.emit(tape.Fact(at=value.at, what="loss", value=value, detail=name, text=value.text))

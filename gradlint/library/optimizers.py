@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint import tape
+from gradlint import evidence, tape
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import alias, attribute, fallback, hears, is_a, method, typed
 from gradlint.interpret.values import (
@@ -148,11 +148,14 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
 def _wrapped(m: Machine, wrapper: Object | Instance) -> Abstract | None:
     """The one optimizer that another is made around, `Lookahead(Adam(...))`, whatever it calls it."""
     inner = [
-        value
-        for name, value in wrapper.attrs.items()
-        if roles.looks_like_optimizer(m, value) or (isinstance(value, Unknown) and roles.named(name) == "optimizer")
+        value for name, value in wrapper.attrs.items() if roles.looks_like_optimizer(m, value) or _is_named(name, value)
     ]
     return inner[0] if len(inner) == 1 else None
+
+
+def _is_named(name: str, value: Abstract) -> bool:
+    """Whether something unknown is an optimizer by the name of its attribute."""
+    return isinstance(value, Unknown) and evidence.role(name) == "optimizer"
 
 
 @method(OPTIMIZER, "zero_grad")

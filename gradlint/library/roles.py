@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from gradlint import names, tape
+from gradlint import evidence, tape
+from gradlint.evidence import Role
 from gradlint.interpret.values import Abstract, Call, Instance, Object, Symbol, Unknown
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-Role = Literal["optimizer", "scheduler", "scaler", ""]
-
-_WORDS: dict[Role, str] = {
-    "optimizer": "opt opts optim optims optimizer optimizers optimiser optimisers "
-    "adam adamw nadam radam adagrad adadelta adafactor sgd rmsprop lbfgs",
-    "scheduler": "sched scheds scheduler schedulers schedule schedules warmup lr",
-    "scaler": "scaler gradscaler",
-}
-_ROLES: dict[str, Role] = {word: role for role, listed in _WORDS.items() for word in listed.split()}
-
-
-def named(text: str) -> Role:
-    """What a name says, by the last word that says anything: a `warmup_optimizer` is an optimizer, `opt_sched` none."""
-    for word in reversed(names.words(text)):
-        if word in _ROLES:
-            return _ROLES[word]
-    return ""
-
 
 def role(m: Machine, unknown: Unknown, call: Call) -> Role:
     """What something unknown is in a call of its method: what it was used as; else what it is called there."""
-    return _used_as(m, unknown) or named(call.name.rpartition(".")[0]) or named(_name(unknown.symbol))
+    return _used_as(m, unknown) or evidence.role(call.name.rpartition(".")[0]) or evidence.role(_name(unknown.symbol))
 
 
 def looks_like_optimizer(m: Machine, value: Abstract) -> bool:
     """Whether a value is an optimizer, or something unknown that is used or named like one."""
     if isinstance(value, Object | Instance):
         return isinstance(value.state.get("handle"), tape.Optimizer)
-    return isinstance(value, Unknown) and (_used_as(m, value) or named(_name(value.symbol))) == "optimizer"
+    return isinstance(value, Unknown) and (_used_as(m, value) or evidence.role(_name(value.symbol))) == "optimizer"
 
 
 def _name(symbol: Symbol) -> str:

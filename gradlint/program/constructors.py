@@ -11,15 +11,15 @@ A hazard decides what is run, never what is reported.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
+from gradlint.program import hazards
 from gradlint.program.forwards import is_module
 from gradlint.program.losses import Definition
+from gradlint.tape import May
 
 _INIT = "__init__"
-_HAZARD = re.compile(r"requires_grad|Parameter\(|\.data\b|\.(?:weight|bias)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def constructors(tree: ast.Module, definitions: Sequence[Definition]) -> Iterato
     """The constructors of the modules of a file that hold a hazard."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for each in definitions:
-        if len(each.path) == 2 and each.path[1] == _INIT and _HAZARD.search(each.text):
+        if len(each.path) == 2 and each.path[1] == _INIT and hazards.may(each.node, May.LEAF, tree):
             owner = classes.get(each.path[0])
             if owner is not None and is_module(owner, classes):
                 yield Constructor(each.path[:1], each.line)

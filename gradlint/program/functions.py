@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from gradlint.library.effects import singular
 from gradlint.program.losses import Definition, Part
 from gradlint.source.blocks import walk
 
 _CHOICES = frozenset(["where", "masked_fill", "masked_fill_", "nan_to_num", "isnan", "isinf", "isfinite"])
-_SINGULAR = frozenset(["sqrt", "rsqrt", "log", "log2", "log10", "pow", "acos", "asin", "reciprocal", "div", "divide"])
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
 
@@ -37,7 +37,7 @@ def _chooses(definition: Definition) -> bool:
     named = definition.called
     if named.isdisjoint(_CHOICES) or not named.isdisjoint(_OFF):
         return False
-    return not named.isdisjoint(_SINGULAR) or any(map(_is_quotient, walk(definition.node)))
+    return not named.isdisjoint(singular()) or any(map(_is_quotient, walk(definition.node)))
 
 
 def _is_quotient(node: ast.AST) -> bool:

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from gradlint import evidence
 from gradlint.dataclass import dataclass
 from gradlint.program.callers import is_ungraded
 from gradlint.source.blocks import walk
 
-_NAMED = frozenset(["loss", "losses", "criterion"])
-_OBJECTIVE = "objective"
-_MEASURES = [
-    "val",
-    "valid",
-    "validation",
-    "eval",
-    "evaluate",
-    "test",
-    "metric",
-    "metrics",
-    "accuracy",
-    "meter",
-    "history",
-]
-_SHOWS = ["plot", "show", "print", "log", "format", "record", "save", "load", "name", "names", "parse", "curve"]
-_WEIGHS = ["make", "build", "create", "weight", "weights", "average", "avg", "running", "update", "reduce", "scale"]
-_OF_OTHERS = frozenset([*_MEASURES, *_SHOWS, *_WEIGHS])  # words of functions around losses
 _METHODS = ("forward", "__call__")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 class Definition(Protocol):
@@ -57,19 +38,18 @@ class Part:
 
 def speaks_of_losses(text: str) -> bool:
     """Whether a file can hold a loss, by its text alone."""
-    lowered = text.lower()
-    return "torch" in text and any(word in lowered for word in (*_NAMED, _OBJECTIVE))
+    return "torch" in text and evidence.mentions_losses(text)
 
 
 def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
     """The losses of a file: functions, and classes by the method that computes what they are called for."""
     by_class = methods(definitions)
     for each in definitions:
-        is_loss = len(each.path) == 1 and _is_named(each.path[0]) and _has_shape(each.node, is_plain=True)
+        is_loss = len(each.path) == 1 and evidence.is_loss(each.path[0]) and _has_shape(each.node, is_plain=True)
         if is_loss:
             yield Part(each.path, each.line)
     for name, own in by_class.items():
-        if _is_named(name):
+        if evidence.is_loss(name):
             yield from _computing(name, own, by_class, tree)
 
 
@@ -113,7 +93,7 @@ def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:
     """
     for name, own in methods(definitions).items():
         forward = own.get("forward")
-        if forward is None or _is_named(name) or not words(name).isdisjoint(_OF_OTHERS):
+        if forward is None or evidence.is_loss(name) or evidence.is_around_losses(name):
             continue
         compares = len(_required(forward.node)) > 1 and _has_shape(forward.node, is_plain=False)
         reduces = any(_reduces(each.node) for each in own.values())
@@ -157,20 +137,6 @@ def _is_reduction(node: ast.AST) -> bool:
     return False
 
 
-def words(name: str) -> frozenset[str]:
-    """The words of a name, in lower case: of `FocalLoss`, `focal_loss`."""
-    return frozenset(word.lower() for word in _WORD.findall(name))
-
-
-def _is_named(name: str) -> bool:
-    """Whether a function or class is a loss by its name."""
-    said = words(name)
-    if not said.isdisjoint(_OF_OTHERS) or name.startswith("test"):
-        return False
-    is_objective = name.lower().endswith(_OBJECTIVE)  # and no `objective_score`
-    return not said.isdisjoint(_NAMED) or is_objective
-
-
 def _has_shape(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_plain: bool) -> bool:
     """Whether it computes one thing from what it is given, with grad mode as it finds it."""
     if isinstance(function, ast.AsyncFunctionDef):
@@ -196,20 +162,6 @@ def _own(statement: ast.AST) -> Iterator[ast.AST]:
 
 def _enters_ungraded(item: ast.withitem) -> bool:
     return is_ungraded(item.context_expr)
-
-
-_GIVEN = frozenset(
-    ["target", "targets", "tgt", "label", "labels", "gt", "gts", "truth", "true", "reference", "y", "ys"]
-)
-_GIVEN |= {"mask", "masks", "weight", "weights", "valid", "length", "lengths", "index", "indices", "ids", "annotations"}
-_PREDICTED = frozenset(["pred", "preds", "predicted", "prediction", "predictions", "logit", "logits", "hat"])
-_PREDICTED |= {"out", "output", "outputs", "score", "scores", "probs", "probabilities"}
-
-
-def is_given(name: str) -> bool:
-    """Whether a parameter of a loss is what a prediction is held against, or weighed by, going by its name."""
-    said = words(name)
-    return not said.isdisjoint(_GIVEN) and said.isdisjoint(_PREDICTED)
 
 
 def is_looked_up(function: ast.AST, name: str) -> bool:

@@ -12,14 +12,13 @@ A hazard decides what is run, never what is reported.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
-from gradlint.program.forwards import WRITES
+from gradlint.program import hazards
 from gradlint.program.losses import Definition, Part
+from gradlint.tape import May
 
 _METRIC, _UPDATE = "Metric", "update"
-_WRITES = re.compile(WRITES)
 
 
 def updates(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
@@ -28,7 +27,7 @@ def updates(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Par
     for each in definitions:
         if len(each.path) == 2 and each.path[1] == _UPDATE and each.path[0] in found:
             beside = [each, *(other for other in definitions if other.path[-1] in each.called)]
-            if any(_WRITES.search(other.text) for other in beside):
+            if any(hazards.may(other.node, May.WRITE, tree) for other in beside):
                 yield Part(each.path, each.line)
 
 

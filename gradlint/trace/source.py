@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Concatenate, ParamSpec, TypeGuard, TypeVar
 
+from gradlint.evidence import is_loss_variable
 from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
-from gradlint.library.losses import names_loss
 from gradlint.source.parse import characters
 from gradlint.tape import GLANCES
 from gradlint.trace.frames import Frame, Place, users_files
@@ -464,7 +464,7 @@ def loss_name(place: Place) -> str:
     for frame in place:
         bound = name(frame.code, frame.instruction)
         if bound or not _is_returned(frame.code, frame.instruction):
-            return bound if names_loss(bound.rpartition(".")[2]) else ""
+            return bound if is_loss_variable(bound.rpartition(".")[2]) else ""
     return ""
 
 

@@ -107,7 +107,6 @@ _TARGETS = re.compile(
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FLAGS = re.compile(r"mask|valid|visib|weight|has_|is_|known|present|observed|flag|confiden|ignore|exist|missing")
-_SET_FOR_REAL = re.compile(r"(?<![a-z])(visib|valid|present|observed|has_|weight)")
 _SETTING = re.compile(r"rand|augment|flip|train|test|split|phase|mode|transform|cache|return_|use_|with_")
 _OWN = re.compile(
     r"""self(\.\w+)+|\b(not|and|or|is|in|None|True|False|len|isinstance|hasattr|str|list|dict)\b|"[^"]*"|'[^']*'|\b\d+\b"""
@@ -197,11 +196,9 @@ def _is_told_apart(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
 
 
 def _says_real(flag: str, made: _Sample, read: Sequence[_Sample]) -> bool:
-    """Whether a flag is set for this sample and says the same, or what only the data say, of those with a label."""
+    """Whether a flag is set for this sample, and is the same number in those with a label."""
     own = made.parts[flag].number if flag in made.parts else ""
     theirs = {sample.parts[flag].number if flag in sample.parts else "" for sample in read}
-    if theirs == {""}:
-        return own not in ("", "0") and bool(_SET_FOR_REAL.search(made.parts[flag].name))
     return own != "" and theirs == {own}
 
 

@@ -1,0 +1,143 @@
+"""Evidence by name: what the names of a program say of the things that they name, and all words that are known for it.
+
+`FocalLoss` and `contrastive_objective` are losses, `plot_losses` is none; a parameter `targets` is what a prediction is
+compared with, a variable `loss_kl` is a loss, something unknown called `optim_d` is an optimizer.
+
+A name chooses what is run, and what is assumed of something that nothing else is known of. What only a name says
+supports a note; what a loss by name and signature does wrong by itself is worse than that (docs/parts.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Literal
+
+from gradlint import names
+
+Role = Literal["optimizer", "scheduler", "scaler", ""]
+
+_LOSSES = frozenset(["loss", "losses", "criterion"])
+OBJECTIVE = "objective"
+_MEASURES = "val valid validation eval evaluate test metric metrics accuracy meter history"
+_SHOWS = "plot show print log format record save load name names parse curve"
+_WEIGHS = "make build create weight weights average avg running update reduce scale"
+_AROUND_LOSSES = frozenset(f"{_MEASURES} {_SHOWS} {_WEIGHS}".split())
+
+_COMPARED = frozenset(
+    [
+        "target",
+        "targets",
+        "tgt",
+        "label",
+        "labels",
+        "gt",
+        "gts",
+        "truth",
+        "true",
+        "reference",
+        "y",
+        "ys",
+        "mask",
+        "masks",
+        "weight",
+        "weights",
+        "valid",
+        "length",
+        "lengths",
+        "index",
+        "indices",
+        "ids",
+        "annotations",
+    ]
+)
+_PREDICTED = frozenset(
+    [
+        "pred",
+        "preds",
+        "predicted",
+        "prediction",
+        "predictions",
+        "logit",
+        "logits",
+        "hat",
+        "out",
+        "output",
+        "outputs",
+        "score",
+        "scores",
+        "probs",
+        "probabilities",
+    ]
+)
+
+_TERMS = frozenset(
+    [
+        "losses",
+        "nll",
+        "kl",
+        "kld",
+        "elbo",
+        "penalty",
+        "penalties",
+        "regularizer",
+        "regulariser",
+        "regularization",
+        "regularisation",
+    ]
+)
+_LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
+_OF_A_LOSS = frozenset(["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"])
+
+_ROLE_WORDS: dict[Role, str] = {
+    "optimizer": "opt opts optim optims optimizer optimizers optimiser optimisers "
+    "adam adamw nadam radam adagrad adadelta adafactor sgd rmsprop lbfgs",
+    "scheduler": "sched scheds scheduler schedulers schedule schedules warmup lr",
+    "scaler": "scaler gradscaler",
+}
+_ROLES: dict[str, Role] = {word: role for role, listed in _ROLE_WORDS.items() for word in listed.split()}
+
+
+def mentions_losses(text: str) -> bool:
+    """Whether a text can hold the name of a loss."""
+    lowered = text.lower()
+    return any(word in lowered for word in (*_LOSSES, OBJECTIVE))
+
+
+def is_loss(name: str) -> bool:
+    """Whether a function or class is a loss by its name."""
+    if is_around_losses(name) or name.startswith("test"):
+        return False
+    is_objective = name.lower().endswith(OBJECTIVE)  # and no `objective_score`
+    return is_objective or not _words(name).isdisjoint(_LOSSES)
+
+
+def is_around_losses(name: str) -> bool:
+    """Whether a function or class measures, shows or weighs losses, by its name."""
+    return not _words(name).isdisjoint(_AROUND_LOSSES)
+
+
+def is_compared_with(name: str) -> bool:
+    """Whether a parameter of a loss is what a prediction is compared with, or weighted by, by its name."""
+    said = _words(name)
+    return not said.isdisjoint(_COMPARED) and said.isdisjoint(_PREDICTED)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_loss_variable(name: str) -> bool:
+    """Whether a variable's name says that it is a loss."""
+    words = names.words(name)
+    says = any(word in _TERMS or _LOSS.fullmatch(word) for word in words)
+    return says and words[-1] not in _OF_A_LOSS
+
+
+def role(text: str) -> Role:
+    """What steps, by the last word of its name that says anything: a `warmup_optimizer` is an optimizer."""
+    for word in reversed(names.words(text)):
+        if word in _ROLES:
+            return _ROLES[word]
+    return ""
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(names.words(name))
