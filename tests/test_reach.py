@@ -218,3 +218,76 @@ def test_a_sum_of_what_is_added_with_a_factor_is_a_tensor(tmp_path: pathlib.Path
         "    loss.detach().backward()\n    optimizer.step()\n"
     )
     assert [finding.code for finding in gradlint.check([script])] == ["GL102"]
+
+
+WARMED_UP = """\
+import argparse
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--warm-up", type=int, default=2)
+args = parser.parse_args()
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(8):
+    if step < args.warm_up:
+        action = 1
+    else:
+        action = 2
+    {work}
+    if step > args.warm_up:
+        x = torch.randn(2, 4)
+        {clear}
+        F.mse_loss(net(x), x).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_answers_that_keep_a_path_from_training_are_turned_round_first(clears: bool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    work = "\n    ".join(f"seen = [{number}, action * {number}, (step, action)]" for number in range(150))
+    path.write_text(WARMED_UP.format(work=work, clear="optimizer.zero_grad()" if clears else "pass"))
+    assert [finding.code for finding in gradlint.check([path])] == ([] if clears else ["GL501"])
+
+
+SETTINGS = """\
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, net: nn.Module, settings=None):
+        self.net = net
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for name, default in {{"clears": False, "every": 4}}.items():
+            if settings is not None and name in settings:
+                setattr(self, name, settings[name])
+            else:
+                setattr(self, name, default)
+        self.step = 0
+
+    def fit_batch(self, batch):
+        self.step += 1
+        if self.clears:
+            {clear}
+        (self.net(batch).mean() / self.every).backward()
+        if self.step % self.every == 0:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def fit(self, loader):
+        for batch in loader:
+            self.fit_batch(batch)
+"""
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_defaults_of_what_a_method_is_entered_with_decide_nothing(clears: bool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SETTINGS.format(clear="self.optimizer.zero_grad()" if clears else "pass"))
+    found = {finding.code for finding in gradlint.check([path])}
+    assert ("GL505" in found) is clears

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.gaps import Gap, GiveUp
+from gradlint.interpret.gaps import BACKWARDS, Gap, GiveUp
 from gradlint.interpret.machine import CALL, MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Frame, Raised, handles
 from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, is_a, tell
 from gradlint.interpret.values import (
@@ -82,7 +82,7 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     except (GiveUp, Raised) as ended:  # what stands behind was not run: it is entered by itself
         ended.running.append(function)
         steps = (event for event in m.tape.events[before:] if isinstance(event, tape.Backward))
-        if not was_run and (isinstance(ended, GiveUp) or next(steps, None) is None):
+        if not was_run and (isinstance(ended, GiveUp) or next(steps, None) is None or _has_more(m, statements, frame)):
             m.executed.discard(function.node)
         raise
     finally:
@@ -96,6 +96,13 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
         if lengths := function.node.arities | others:
             m.state["instead of a tuple"] = (result, lengths)
     return result
+
+
+def _has_more(m: Machine, statements: list[ir.Node], frame: Frame) -> bool:
+    """Whether backwards stand in a function that was left that nothing has come to."""
+    calls = (node for node in ir.within(statements) if isinstance(node, ir.Call))
+    methods = [each for each in calls if isinstance(each.function, ir.Attribute) and each.function.name in BACKWARDS]
+    return any((frame.code.path, each.at[0]) not in m.session.reached for each in methods)
 
 
 def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:

@@ -36,7 +36,7 @@ def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
     block = [*node.source.body, *node.source.orelse, *node.behind]
     for met in branch.met:
         if met.is_near or _is_set_back(m, met, block, frame, 0):
-            if m.session.counting(m) is None and _trains(m, block, frame, 0):
+            if m.session.counting(m) is None and trains(m, block, frame):
                 m.session.leads_to_training(m)
             m.session.comes_to(m, met.place, met.period, met.numbers)
 
@@ -48,7 +48,7 @@ def is_on_the_way(m: Machine, loop: Loop) -> bool:
     )
 
 
-def _trains(m: Machine, block: Iterable[ast.AST], frame: Frame, depth: int) -> bool:
+def trains(m: Machine, block: Iterable[ast.AST], frame: Frame, depth: int = 0) -> bool:
     """Whether these statements hold a part of a training step, in loops of theirs or in functions that they call."""
     return any(
         found.trains or any(_trains_in(m, _called(m, call, frame), depth) for call in found.does.calls)
@@ -60,7 +60,7 @@ def _trains_in(m: Machine, function: Function | None, depth: int) -> bool:
     if function is None or depth >= MAX_DEPTH:
         return False
     inner = Frame(function.node.code, {}, function.scope, function=function)
-    return _trains(m, effects.body(function.node.source), inner, depth + 1)
+    return trains(m, effects.body(function.node.source), inner, depth + 1)
 
 
 def _is_set_back(m: Machine, met: Met, block: Iterable[ast.AST], frame: Frame, depth: int) -> bool:

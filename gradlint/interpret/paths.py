@@ -234,6 +234,8 @@ class Oracle:
         self.decisions: list[tape.Decision] = []
         self.asked = 0  # how often something hung on how a branch goes
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
+        self.sought: set[Site] = set()  # whose answers keep the path from a training step
+        self._told: dict[Symbol, list[Site]] = {}  # what the free branches have asked for
 
     def decide(
         self, at: Branching, test: Test, default: bool, source: Callable[[], str], *, keeps: bool | None = None
@@ -258,7 +260,16 @@ class Oracle:
         seen.sides.add(answer)
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)
+        self._told.setdefault(test.subject, []).append(site)
         return answer, True
+
+    def is_told(self, subject: Symbol) -> bool:
+        """Whether a branch of this path that was free has asked for it."""
+        return subject in self._told
+
+    def look_for(self, subject: Symbol) -> None:
+        """Has the branches turned round first that have asked for it: what it is keeps the path from training."""
+        self.sought.update(self._told[subject])
 
     def leave(self, site: Site, side: bool, journal: list[tuple[object, ...]]) -> None:
         """Takes down what a side of a branch left behind."""
@@ -321,7 +332,7 @@ def explore(
         for site in open_:
             turned = _turned(oracle, site)
             visited[site].turned = visited[site].turned or turned
-            pending.add(turned, turns=site, saves=lost and site is open_[-1])
+            pending.add(turned, turns=site, saves=site in oracle.sought or (lost and site is open_[-1]))
     if pending.cut_short or pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
 
@@ -389,6 +400,7 @@ class _Pending:
         self.first = 0  # the steps of the first path, which another one is taken to need as well
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
+        self._saving: set[Plan] = set()
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._run = _Run()
@@ -410,10 +422,13 @@ class _Pending:
     def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False) -> None:
         """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken.
 
-        One that `saves` an entry all of whose paths exceptions have ended so far comes first.
+        One that `saves` an entry all of whose paths exceptions have ended so far, or keeps away from training, comes
+        first, whatever the others have taken.
         """
         rank = 0 if saves or not plan else TOGETHER if turns is None else self.visited[turns].rank
         number = next(self._number)
+        if saves:
+            self._saving.add(plan)
         heapq.heappush(self._queue, (rank, -number if saves else number, plan, turns))
 
     def next(self, *, quiet: bool) -> tuple[Plan, int] | None:
@@ -427,7 +442,7 @@ class _Pending:
             taken = turns is not None and len(self.visited[turns].sides) == 2
             if taken or plan in self._tried or self._run.has(plan):
                 continue
-            if self.left[rank] < self.first:
+            if self.left[rank] < self.first and plan not in self._saving:
                 self.cut_short = True
                 if rank == TOGETHER:
                     self._combinations = iter(())

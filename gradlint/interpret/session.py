@@ -94,6 +94,8 @@ class Session:
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
+        self.looks_for_training = False  # answers have kept a path from it, which can be turned round
+        self.has_learned = False  # a path has come to a backward or a step
         self.visited: dict[paths.Site, paths.Visited] = {}  # the branches that its paths have met
         self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
         self.made: set[str] = set()  # the attributes that the object had then, on any path
@@ -374,7 +376,7 @@ class Session:
 
         `def get_model(self): raise NotImplementedError`: there are subclasses out of view.
         """
-        if self.has_trained or not self.may_train or self.contract or len(self.raised) < len(tapes):
+        if self.has_learned or not self.may_train or self.contract or len(self.raised) < len(tapes):
             return
         for running in self.raised:
             self._pass_over((function for function in running if function.name != "__init__"), "raises")
@@ -470,7 +472,9 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             session.gets_past(tapes)
         except Restart:
             program.forget(known)
-            session.makes = False  # the paths are run anew, those first that may not come to it
+            session.executed.clear()  # the paths are run anew, those first that may not come to it
+            session.reached.clear()
+            session.makes = False
             continue
         if session.restarts > RESTARTS:
             session.gaps.add(Gap("restarts", _head(program, path, entry), entry.name))
@@ -502,18 +506,21 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
             machine.tape.complete = _run(machine, program, path, entry)
         finally:
             session.steps += machine.steps
+        session.looks_for_training |= bool(oracle.sought)
         machine.tape.decisions = conditions.decided(machine)
         return machine.tape
 
     def is_enough(made: tape.Tape) -> bool:
         session.has_trained |= any(isinstance(event, TRAINING) for event in made.events)
+        session.has_learned |= any(isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events)
         session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
         return session.steps > _most(session, entry)
 
     def cut_short() -> None:
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
-    session.has_trained, session.lost, session.raised = False, 0, []
+    session.has_trained, session.has_learned, session.lost, session.raised = False, False, 0, []
+    session.looks_for_training = False
     session.visited = {}
     return paths.explore(
         run,
@@ -547,7 +554,7 @@ def _most(session: Session, entry: Entry) -> int:
     """The steps that the paths of an entry may take together, by what those that were run have come to."""
     if entry.contract:
         return MOST_OF_A_PARTS_PATHS
-    if session.has_trained or (session.may_train and session.lost < MOST_LOST):
+    if session.has_trained or session.looks_for_training or (session.may_train and session.lost < MOST_LOST):
         return MOST_STEPS
     return MOST_UNTRAINED if session.may_train or entry.function else MOST_SILENT
 
@@ -661,7 +668,7 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     depth = len(m.running)
     m.oracle.prepares = True
     try:
-        made_by = m.session.member_of(cls, "__init__") if m.session.contract else None
+        made_by = m.session.member_of(cls, "__init__")
         known = driving.typed_by_defaults(m, made_by)
         is_made = _initialised(m, instance, Call(cls.name, [], known, call.node, call.frame, open=True))
     except Raised:

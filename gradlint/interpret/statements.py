@@ -39,6 +39,7 @@ from gradlint.interpret.values import (
     Package,
     Sequence,
     Tensor,
+    Test,
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
@@ -538,6 +539,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             )
         if conditions.is_answer(m, value):
             dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
+            _look_for_training(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
     default = not (_escapes(node.then) and not _escapes(node.otherwise))
     keeps = filters.answer_that_keeps(node)
@@ -558,6 +560,18 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         if outer is not None:
             outer += own
     return signal
+
+
+def _look_for_training(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:
+    """Has the answers turned round that keep a path from the training on the other side of a branch.
+
+    if step < args.learning_starts: action = sample()
+    if step > args.learning_starts: learn()
+    """
+    if m.session.has_trained or not m.oracle.is_told(asked.subject):
+        return
+    if cycles.trains(m, node.source.orelse if taken else node.source.body, frame):
+        m.oracle.look_for(asked.subject)
 
 
 @handles(EXECUTE, ir.While)
