@@ -16,7 +16,7 @@ from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
 from gradlint.program import callers
-from gradlint.program.entries import Entry, backwards, entries, in_order, was_run
+from gradlint.program.entries import Entry, backwards, entries, in_order, is_forward, was_run
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part
@@ -85,6 +85,7 @@ class _Analyzer:
         self.program = Program(self._read)
         self.rules: list[Rule] = [rules()[code] for code in given.chosen]
         self.executed: set[tuple[str, int]] = set()
+        self.trained: set[tuple[str, int]] = set()  # of them, what programs and drivers ran: no part is left to judge
         self.rested: set[Part] = set()  # what the entries that were run rest on
 
     def _read(self, path: Path) -> tuple[str, ast.Module] | None:
@@ -120,6 +121,8 @@ class _Analyzer:
             results[entry] = self._result(path, entry)
             self.program.leave()
             self.executed.update(results[entry].executed)
+            if not is_forward(entry):
+                self.trained.update(results[entry].executed)
         if self.given.keeps:
             self._note_what_was_read(made)
         return made
@@ -162,7 +165,7 @@ class _Analyzer:
         return parse.parse(str(path), text) if text is not None else None
 
     def _result(self, path: Path, entry: Entry) -> Result:
-        known_run = was_run(path, entry, self.executed)
+        known_run = was_run(path, entry, self.trained if entry.contract else self.executed)
         known = self.given.records[path].result(entry) if path in self.given.records else None
         if known is not None and known.was_run == known_run:
             return known

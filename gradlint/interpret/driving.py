@@ -86,7 +86,7 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
         "minimised": _MINIMISED,
         "saved": _SAVED,
         "untrained": Builtin("untrained", functools.partial(_untrained, owner)),
-        "another_batch": Builtin("another_batch", functools.partial(_another_batch, arguments.values())),
+        "another_batch": Builtin("another_batch", functools.partial(_another_batch, owner, arguments.values())),
     }
     try:
         known = [helpers[name] for name in names if name in helpers]
@@ -186,8 +186,15 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
 
 
-def _another_batch(given: Iterable[Abstract], m: Machine, call: Call) -> Abstract:
-    """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these."""
+def _another_batch(owner: Abstract, given: Iterable[Abstract], m: Machine, call: Call) -> Abstract:
+    """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these.
+
+    What a module keeps of a batch is put back by whoever calls it; but nobody puts back a buffer.
+    """
+    for each in _modules(owner):
+        for name, value in each.attrs.items():
+            if name not in each.state.get("buffers", ()) and any(node.iteration for node in _held(value)):
+                each.attrs[name] = Unknown(m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True)
     symbols = [value.symbol for value in given if isinstance(value, Unknown)]
     for symbol in symbols:
         m.tensors.pop(symbol, None)
@@ -224,6 +231,19 @@ def _is_measured(result: Abstract, nodes: list[Value]) -> bool:
     if not isinstance(result, Mapping) or "loss" in result.items or all(node.requires_grad for node in nodes):
         return False
     return not any(leaf.parameter is not None for node in nodes for leaf in tape.leaves(node))
+
+
+def _modules(owner: Abstract) -> list[Instance]:
+    """An object that is driven, and those in it."""
+    found: list[Instance] = []
+    pending, seen = [owner], {id(owner)}
+    for held in pending:
+        if isinstance(held, Instance):
+            found.append(held)
+        inner = _inside(held) if isinstance(held, Instance | Object | Mapping | Sequence) else ()
+        pending += [each for each in inner if id(each) not in seen]
+        seen.update(map(id, inner))
+    return found
 
 
 def _held(owner: Abstract) -> list[Value]:

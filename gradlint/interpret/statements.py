@@ -274,6 +274,8 @@ def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> 
         setter = find_method("torch.nn.Module", "__set_*__")
         if setter is not None:
             setter(m, owner, Call(name, [value], {}, at.node, at.frame))
+    if name in owner.state.get("buffers", ()) and isinstance(value, Tensor) and value.node.records:
+        m.emit(tape.Fact(at=at.frame.span(at.node), what="buffer-set", value=value.node))
     owner.attrs[name] = value
     name_value(m, value, name if owner.module is not None else f"self.{name}" if name else name)
 

@@ -516,6 +516,9 @@ def register_buffer(m: Machine, module: Instance | Object, call: Call) -> Abstra
             value.node.kind, value.node.cut = Kind.DATA, None
         name_value(m, value, name)
         module.attrs[name] = value
+        module.state.setdefault("buffers", set()).add(name)
+        if isinstance(value, Tensor) and value.node.records:
+            m.emit(tape.Fact(at=call.frame.span(call.node), what="buffer-set", value=value.node))
     return NONE
 
 

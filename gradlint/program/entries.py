@@ -157,7 +157,13 @@ def entries(source: Source) -> list[Entry]:
     samples = _samples(tree) if "Dataset" in source.text else ()
     taken = {entry.function for entry in reached}
     found += reached + [entry for entry in samples if entry.function not in taken]
-    return found + list(_parts(source, known, {(entry.function, entry.line) for entry in reached}))
+    judged = {(entry.function, entry.line) for entry in reached if not is_forward(entry)}
+    return found + list(_parts(source, known, judged))
+
+
+def is_forward(entry: Entry) -> bool:
+    """Whether it enters the `forward` of a class for a backward within: what it gives is not back-propagated there."""
+    return not entry.contract and len(entry.function) > 1 and entry.function[-1] == "forward"
 
 
 def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str, ...], int]]) -> Iterator[Entry]:

@@ -79,6 +79,8 @@ for chunk in torch.randn(3, 2, 4):
 - Backwards with `retain_graph=True` or `create_graph=True` before.
 - A shared part that saved nothing, such as `add`, `view`, `cat`, `sum`: nothing was freed.
 - Losses that share parameters and no activations.
+- In a module with no trainer in view, a state that is no buffer: whoever calls it puts that back (`net.state = None`).
+  A buffer that is kept with its graph is told where it is set: a `warning` where an argument alone can carry it.
 
 ## Limits
 `retain_graph=True` makes the carried state run, but then its graph grows with every step: see `graph-retention`
@@ -98,7 +100,7 @@ from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.held import is_meant_as_leaf
 from gradlint_rules.training import carried_detached, joined_backwards
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import backwards
+from gradlint_rules.visited import backwards, driven
 from gradlint_rules.words import backward, maker, places, when
 
 SEVERITY = Severity.ERROR
@@ -132,7 +134,10 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
         message = f"{backward(sink)} runs {shared} {backward(first)} has freed{condition}: it raises"
         advice = "Add the losses and run one backward, or keep the graph of the first with `retain_graph=True`."
     met = [Related(value.at, "computed here, and part of both graphs"), Related(first.at, "freed by this backward")]
-    return Report(sink.at, message, advice, places(sink.at, *met), hints=_carried(sink, first))
+    at = _kept(arrival.tape, sink, value) if sink.assumed else sink.at  # nobody has written what drives a part
+    is_sure = not (sink.assumed and value.assumed)
+    severity = SEVERITY if is_sure else Severity.WARNING
+    return Report(at, message, advice, places(at, *met), severity=severity, hints=_carried(sink, first))
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
@@ -142,10 +147,18 @@ def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
     its `grad` is None.
     """
     refused = {id(fact.value) for fact in tape.facts(*_REFUSED) if _is_refused(fact)}
-    for sink, values, freed_by in backwards(tape):
+    written = [each for each in backwards(tape) if not each[0].assumed]
+    for sink, values, freed_by in [*written, *driven(tape)]:
         again = next((value for value in values if id(value) in freed_by and id(value) not in refused), None)
         if again is not None:
             yield sink, again, freed_by[id(again)]
+
+
+def _kept(tape: Tape, sink: Backward, value: Value) -> Span:
+    """Where a part has kept what the round before computed: where a buffer got it, else where it was computed."""
+    now, met = dict(sink.iteration), {id(each) for each in sink.graph}
+    carried = (fact for fact in tape.facts("buffer-set") if fact.value is not None and id(fact.value) in met)
+    return next((fact.at for fact in carried if fact.value is not None and _is_earlier(fact.value, now)), value.at)
 
 
 def _is_refused(fact: Fact) -> bool:

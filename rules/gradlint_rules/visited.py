@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.tape import TOLD_APART, Backward, Kind, Optimizer, Tape, Value, above, sure
@@ -84,16 +84,35 @@ def _not_apart(values: Sequence[Value], sink: Backward) -> Sequence[Value]:
 @of_tape
 def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
     """Each backward, what it visits that saved something, and by which earlier one each of these (by id) was freed."""
-    return list(_backwards(tape))
+    return list(_backwards(tape, lambda sink: surely_visited(sink, tape)))
 
 
-def _backwards(tape: Tape) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:
+@of_tape
+def driven(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
+    """The same of the backwards that drive a part, whose arguments may carry a gradient, and what a round before made.
+
+    What the `__init__` has computed is no parameter, and no state.
+    """
+    return [
+        (sink, [value for value in values if value.iteration], _of_drivers(freed_by))
+        for sink, values, freed_by in _backwards(tape, visited)
+        if sink.assumed
+    ]
+
+
+def _of_drivers(freed_by: dict[int, Backward]) -> dict[int, Backward]:
+    return {value: first for value, first in freed_by.items() if first.assumed}
+
+
+def _backwards(
+    tape: Tape, visits: Callable[[Backward], Sequence[Value]]
+) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:
     freed_by: dict[int, Backward] = {}
     for sink in tape.backwards():
         if sink.caught:
             yield sink, [], {}
             continue
-        values = [value for value in surely_visited(sink, tape) if value.saves or value.flags & _SAVES_BESIDES]
+        values = [value for value in visits(sink) if value.saves or value.flags & _SAVES_BESIDES]
         yield sink, values, {id(value): freed_by[id(value)] for value in values if id(value) in freed_by}
         if not sink.retain_graph and not sink.create_graph:
             for value in values:
