@@ -61,6 +61,7 @@ class DType(enum.Enum):
 
 
 MAY_SHARE = "may-share"  # on a copy that can be its input, or show its memory, as what is not known decides
+CAST = "cast"  # on what holds the same numbers in a dtype that has no gradient
 OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
@@ -92,11 +93,15 @@ class Storage:
 
 @dataclass(eq=False, slots=True)
 class Module:
-    """A module, known or not: a name to show, and what it is part of. `unseen`: it was made out of view."""
+    """A module, known or not: a name to show, and what it is part of.
+
+    `unseen`: it was made out of view; `is_container`: it is a plain `nn.Sequential`, `ModuleList` or `ModuleDict`.
+    """
 
     name: str
     parent: Module | None = None
     unseen: bool = False
+    is_container: bool = False
 
     @property
     def path(self) -> str:
@@ -284,6 +289,8 @@ class Decision:
     once: bool = False  # for all samples of a dataset: in no loop, before one was taken
     is_setting: bool = False  # an option of the command line, or a flag that callers out of view hand in
     even: bool = False  # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
+    made_with: bool = False  # what the object of a part is made with answers it, in all of its calls alike
+    by_default: bool = False  # that is the answer of the default of what it is made with
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

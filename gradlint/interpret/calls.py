@@ -248,6 +248,7 @@ def _unseen(m: Machine, name: str, call: Call) -> Unknown:
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     known = m.state.get("looked at", {}).get(function.symbol)
+    known = known or m.session.called_as(m, function.symbol)
     if known is not None:
         return m.call(known, call)
     if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import tape
 from gradlint.interpret import ahead, counters, filters, registry
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.paths import Branching
+from gradlint.interpret.paths import Branching, answer_of
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -167,7 +167,8 @@ def choose(
         return True
     site = Branching(node, frame.code.path, picks_data)
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
-    answer, free = m.oracle.decide(site, test, default, source, keeps=keeps)
+    first = by_default(m, test)
+    answer, free = m.oracle.decide(site, test, default if first is None else first, source, keeps=keeps)
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None)
         text, holds = frame.text(node), answer
@@ -179,10 +180,26 @@ def choose(
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
             not m.loops and not m.state.get("sampling"), is_setting(m, test), even=is_even,
+            made_with=_is_made_with(m, test), by_default=answer is first,
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
     return answer
+
+
+def by_default(m: Machine, test: Test) -> bool | None:
+    """The answer of the default of what a part is made with: the way that most objects of its class go."""
+    known: dict[Symbol, object] = m.state.get("defaults", {})
+    if not known or test.subject not in known:
+        return None
+    answer = answer_of(known[test.subject], test.relation, test.operand)
+    return None if answer is None else answer != test.negated
+
+
+def _is_made_with(m: Machine, test: Test) -> bool:
+    """Whether it is answered once for an object: where it is made, by what it is made with, or by a flag it is set."""
+    is_flag = test.subject in m.state.get("defaults", ())
+    return is_flag or m.oracle.prepares or _is_about(test, m.state.get("made with", ()))
 
 
 def is_setting(m: Machine, test: Test) -> bool:

@@ -111,6 +111,8 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
             if kind is not None and isinstance(given, Unknown) and not given.type:
                 given = Unknown(given.symbol, data=True, type=kind)
             found[parameter.name] = given
+            if m.oracle.prepares and isinstance(given, Unknown):
+                m.state.setdefault("defaults", {})[given.symbol] = default.value
         elif m.session.contract and isinstance(default, _KEPT):
             found[parameter.name] = default
     return found

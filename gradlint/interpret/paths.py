@@ -100,14 +100,14 @@ class Facts:
         if key in self.truth:
             return self.truth[key]
         if subject in self.equal:
-            answer = _decide(self.equal[subject], relation, operand)
+            answer = answer_of(self.equal[subject], relation, operand)
             if answer is not None:
                 return answer
         if relation == "is" and operand is None and self._known_true(subject):
             return False
         if relation == "true" and self.truth.get((subject, "is", None)):
             return False
-        said = {_decide(row[subject], relation, operand) for row in self.rows.get(subject, ())}
+        said = {answer_of(row[subject], relation, operand) for row in self.rows.get(subject, ())}
         if len(said) == 1:
             return said.pop()
         one_of = self._one_of(subject, relation, operand)
@@ -123,7 +123,7 @@ class Facts:
         """What the constants that it can still be, and those that it cannot be, say to a question."""
         barred = self.barred.get(subject, frozenset())
         if subject in self.among:
-            answers = {_decide(constant, relation, operand) for constant in self.among[subject] - barred}
+            answers = {answer_of(constant, relation, operand) for constant in self.among[subject] - barred}
             if len(answers) == 1:
                 return answers.pop()
         asked = (operand,) if relation == "==" else operand if relation == "in" else None
@@ -157,7 +157,9 @@ class Facts:
         holds = answer != test.negated
         self.truth[test.subject, test.relation, test.operand] = holds
         if (rows := self.rows.get(test.subject)) is not None:
-            rows[:] = [row for row in rows if _decide(row[test.subject], test.relation, test.operand) in (holds, None)]
+            rows[:] = [
+                row for row in rows if answer_of(row[test.subject], test.relation, test.operand) in (holds, None)
+            ]
         match test.relation, holds:
             case "==", True:
                 self.equal[test.subject] = test.operand
@@ -191,7 +193,8 @@ class Facts:
             self.low[test.subject] = max(self.low.get(test.subject, (float("-inf"), True)), (test.operand, is_open))
 
 
-def _decide(value: object, relation: str, operand: object) -> bool | None:
+def answer_of(value: object, relation: str, operand: object) -> bool | None:
+    """What a constant answers to a question; None where it cannot be asked."""
     if relation == "true":
         return bool(value)
     if relation == "is":

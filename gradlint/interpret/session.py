@@ -106,6 +106,7 @@ class Session:
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
         self._parameters: dict[tuple[int, str], Symbol] = {}
+        self.blocks: dict[Symbol, tuple[list[Class], ir.Node, Frame]] = {}  # classes that annotations take for objects
         self.classes: dict[Symbol, Class] = {}  # of the program, of which parameters are by their annotations
         self._rounds: dict[int, tuple[bool, bool]] = {}
 
@@ -130,6 +131,8 @@ class Session:
         if key not in self._parameters:
             self._parameters[key] = Symbol(parameter.name)
         symbol = self._parameters[key]
+        if m.oracle.prepares:
+            m.state.setdefault("made with", set()).add(symbol)
         typed = self._annotated(m, function, parameter, symbol)
         if typed is not None:
             return typed
@@ -151,6 +154,9 @@ class Session:
         written = _besides_none(parameter.annotation)
         if self.contract and (classes := annotated.classes(m, written, function.scope)):
             return _one_of(m, classes, symbol, written, function.scope)
+        if self.contract and m.oracle.prepares and symbol not in self.blocks:
+            named = annotated.classes(m, written, function.scope, within=True)
+            self.blocks[symbol] = [cls for cls in named if calls.is_module(cls)], written, function.scope
         annotation = m.evaluate(written, function.scope)
         if isinstance(annotation, Class):
             self.classes[symbol] = annotation
@@ -158,6 +164,16 @@ class Session:
         made = maker(m, symbol, function, parameter) if maker is not None else None
         is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
         return made if is_plain or written is parameter.annotation else None
+
+    def called_as(self, m: Machine, symbol: Symbol) -> Class | None:
+        """The class that a constructor is given where it calls what its annotation says to be an object of it.
+
+        `block: Union[Basic, Bottleneck]` of `self.layer = block(width)`: timm's way to write `type[…]`
+        """
+        if not m.oracle.prepares or symbol not in self.blocks:
+            return None
+        classes, written, scope = self.blocks[symbol]
+        return _one_of(m, classes, symbol, written, scope) if classes else None
 
     def kind_of_field(self, owner: Symbol, name: str) -> str:
         """What the class of a parameter says that an attribute is: a number, a bool or a string; "" for others."""
@@ -716,8 +732,11 @@ def _forget(m: Machine, instance: Instance, name: str, tree: ast.Module) -> None
         m.session.elsewhere = fields.elsewhere(name, [*own, *others])
     known = instance.attrs
     for written in sorted(m.session.elsewhere.written & known.keys()):
-        if _is_plain(known[written]):
-            known[written] = Unknown(m.symbol(instance).derive(("attribute", written), f"self.{written}"))
+        value = known[written]
+        if _is_plain(value):
+            known[written] = made = Unknown(m.symbol(instance).derive(("attribute", written), f"self.{written}"))
+            if m.session.contract and isinstance(value, Const):
+                m.state.setdefault("defaults", {})[made.symbol] = value.value
     m.state["stepped elsewhere"] = [known[each] for each in sorted(m.session.elsewhere.stepped & known.keys())]
 
 

@@ -539,6 +539,8 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
                     scope=None if _escapes(node.then) or _escapes(node.otherwise) else frame.span(node),
                 )
             )
+        if conditions.by_default(m, conditions.test_of(m, value)) is known:
+            m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
         if conditions.is_answer(m, value):
             dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
             _look_for_training(m, conditions.test_of(m, value), node, known, frame)

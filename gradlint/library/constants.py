@@ -1,12 +1,12 @@
-"""Numbers that torch names: they carry no gradient, whatever is made of them."""
+"""Numbers that torch names: they carry no gradient, whatever is made of them; and what holds of all that trains."""
 
 from __future__ import annotations
 
 import math
 
 from gradlint.interpret.machine import Machine
-from gradlint.interpret.registry import attribute
-from gradlint.interpret.values import Abstract, Call, Const
+from gradlint.interpret.registry import attribute, function
+from gradlint.interpret.values import FALSE, Abstract, Call, Const
 
 _NUMBERS = {"e": math.e, "inf": math.inf, "nan": math.nan, "pi": math.pi}
 
@@ -19,3 +19,9 @@ def _constant(name: str, number: float) -> None:
 
 for _name, _number in _NUMBERS.items():
     _constant(_name, _number)
+
+
+@function("torch.jit.is_scripting", "torch.onnx.is_in_onnx_export")
+def elsewhere(m: Machine, call: Call) -> Abstract:
+    """Python does not run what is scripted, and what is exported does not train."""
+    return FALSE

@@ -272,7 +272,8 @@ def _make_parameters(m: Machine, items: Sequence | Mapping, call: Call) -> None:
 
 @function(*CONTAINERS)
 def container(m: Machine, call: Call) -> Abstract:
-    made = Object(call.name, call.frame.span(call.node), module=tape.Module(f"<{call.name.rpartition('.')[2]}>"))
+    module = tape.Module(f"<{call.name.rpartition('.')[2]}>", is_container=True)
+    made = Object(call.name, call.frame.span(call.node), module=module)
     _fill(m, made, call.name, call)
     return made
 

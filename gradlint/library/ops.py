@@ -740,6 +740,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         return tensor  # `x.to(device)` with the default of `device=None`
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
+        made.flags |= {tape.CAST}
     elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA) and "memory_format" not in call.kwargs:
         if "in-numpy" not in node.flags and (wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN):
             send(m, node, call)

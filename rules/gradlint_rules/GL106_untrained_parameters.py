@@ -79,9 +79,12 @@ optimizer.step()
 - Parameters whose gradient is zero by mathematics, although a route leads there.
 
 In a module with no trainer in view, parameters that it makes itself are taken to be trained. An operation without a
-derivative before them is reported; a `detach` or `no_grad` is where a single layer or an `nn.Parameter` of the module
-itself is behind it: a whole encoder behind one is most often meant to stay as it was loaded. Behind a `no_grad` or a
-comparison it is a note: gates and thresholds have losses of their own.
+derivative before them is reported; so is what copies all that the module gives out of the graph. A `detach` or
+`no_grad` is reported where a single layer or an `nn.Parameter` of the module itself is behind it, where the function
+that cuts has called the layer itself, and between two blocks of one class: a whole encoder behind one is most often
+meant to stay as it was loaded. Where the very layer is called under `no_grad`, and behind a comparison, it is a note:
+gates and thresholds have losses of their own. An argument of the constructor makes one object or another: what cuts
+by default is reported, unless it is a `detach` or `no_grad`, which the argument can be there for.
 
 ## Limits
 That a custom Function gives `None` back for a parameter is read from its source, and not seen in a traced run.
@@ -100,6 +103,7 @@ from gradlint.finding import NOT_SHOWN, Denied, Finding, Fix, Related, Severity,
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
+    CAST,
     Backward,
     Cut,
     DType,
@@ -119,7 +123,7 @@ from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import distinct, overlap
 from gradlint_rules.overwritten import is_step, set_after
-from gradlint_rules.purpose import is_of_the_part
+from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part
 from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, listed, maker, places, to_sink
@@ -145,6 +149,7 @@ class _Blocked:
     by: Value
     sink: Backward
     tape: Tape
+    is_computed: bool = True  # what is cut was computed from it before, and is not the parameter itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,20 +201,45 @@ def _untrained(found: Sequence[_Blocked], paths: Paths) -> list[_Blocked]:
 def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
     """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside the cut."""
     parameter = blocked.parameter
-    is_never_reached = paths.never(lambda tape: _is_in(parameter, _trained_on(tape)), May.BIND | May.BACKWARD)
+    by_mistake = blocked.sink.assumed and is_a_mistake(blocked.by, parameter, blocked.sink, blocked.tape)
+    by_mistake = by_mistake and not (is_deliberate(blocked.by) and _asked(blocked))
+    is_never_reached = paths.never(
+        lambda tape: _is_in(parameter, _trained_on(tape)) and not (by_mistake and _is_of_another(tape, blocked)),
+        May.BIND | May.BACKWARD,
+    )
     if is_never_reached is None:
         is_never_reached = blocked.sink.assumed
     return is_never_reached and not _is_in(parameter, spared)
 
 
+def _is_of_another(tape: Tape, blocked: _Blocked) -> bool:
+    """Whether a path runs an object of the part that is made otherwise."""
+    known = {(decision.at, decision.holds) for decision in blocked.tape.decisions if decision.made_with}
+    own = {(decision.at, decision.holds) for decision in tape.decisions if decision.made_with}
+    return any((at, not holds) in known and (at, holds) not in known for at, holds in own)
+
+
 def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
     """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the cut."""
-    if not is_of_the_part(blocked.by, blocked.parameter):
+    if not is_of_the_part(blocked.by, blocked.parameter, blocked.sink, blocked.tape):
         return False
-    spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
-    asked = [(at, holds) for at, holds, whole in _answers(blocked.tape) if any(map(whole.encloses, spots))]
+    asked = _asked(blocked)
     given = set(paths.some(_given)) if asked else frozenset()
     return all((at, not holds) in given for at, holds in asked)
+
+
+def _asked(blocked: _Blocked) -> list[tuple[Span, bool]]:
+    """What decides that the cut is come to; but for what the defaults answer, where nobody freezes so."""
+    spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
+    hidden = frozenset[Span]() if is_deliberate(blocked.by) else _by_default(blocked.tape)
+    answers = ((at, holds) for at, holds, whole in _answers(blocked.tape) if any(map(whole.encloses, spots)))
+    return [(at, holds) for at, holds in answers if at not in hidden]
+
+
+def _by_default(tape: Tape) -> frozenset[Span]:
+    """The questions that are answered as most objects of the part would have it."""
+    decided = (decision.at for decision in tape.decisions if decision.by_default)
+    return frozenset([*decided, *(fact.at for fact in tape.facts("default-answer"))])
 
 
 def _given(tape: Tape) -> Iterator[tuple[Span, bool]]:
@@ -314,7 +344,8 @@ def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
     message = f"{_obstacle(first.by)}: no gradient comes back to {names} when the result of `{first.sink.text}` is used"
     stack = first.by.cut_stack or first.by.stack
     related = places(at, *calls(stack, first.sink.stack), to_sink(first.sink))
-    is_usual = first.by.cut is Cut.GRAD_MODE or first.by.dtype is DType.BOOL  # most often: a gate has a loss of its own
+    computed = any(blocked.is_computed for blocked in all_blocked)  # with a graph that nobody asks for
+    is_usual = (first.by.cut is Cut.GRAD_MODE and not computed) or first.by.dtype is DType.BOOL
     severity = Severity.NOTE if is_usual else None
     return Report(at, message, _HELP_OF_PART, related, severity, hints=hint_of_sample(first.by))
 
@@ -338,19 +369,37 @@ def _blocked(tape: Tape) -> Iterator[_Blocked]:
 def _held_behind(tape: Tape) -> Iterator[_Blocked]:
     seen: set[tuple[int, int]] = set()
     written: _Written | None = None
-    for sink in tape.backwards() if tape.of(OptimizerStep) else ():
-        optimizers = _steps_after(sink, tape)
-        if not optimizers or not any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value)):
+    for sink in tape.backwards():
+        optimizers = _steps_after(sink, tape) or _in_vain(sink, tape)
+        trains = any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value))
+        if not optimizers or not (trains or _must_train(sink)):
             continue
-        for obstacle, leaf in (*_behind(sink, tape), *_behind_copies(sink, tape)):
+        for obstacle, source, leaf in (*_behind(sink, tape), *_behind_copies(sink, tape)):
             parameter = leaf.parameter
             if parameter is None or (id(obstacle), id(parameter)) in seen:
+                continue
+            if not trains and not _is_a_mistake(obstacle):
                 continue
             optimizer = next((each for each in optimizers if each.holds(parameter)), None)
             written = written or _Written.on(tape)
             if optimizer is not None and not written.has(leaf):
                 seen.add((id(obstacle), id(parameter)))
-                yield _Blocked(parameter, optimizer, obstacle, sink, tape)
+                yield _Blocked(parameter, optimizer, obstacle, sink, tape, source is not leaf)
+
+
+def _in_vain(sink: Backward, tape: Tape) -> Sequence[Optimizer]:
+    """The optimizers that the driver of a part does not come to step, for its backward raises."""
+    return tape.optimizers() if sink.assumed and not sink.value.requires_grad else ()
+
+
+def _must_train(sink: Backward) -> bool:
+    """Whether what a module gives is of a kind that carries a gradient: no class, index or mask."""
+    return sink.assumed and sink.value.dtype.is_differentiable
+
+
+def _is_a_mistake(obstacle: Value) -> bool:
+    """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no choice."""
+    return not is_deliberate(obstacle) and (obstacle.dtype.is_differentiable or CAST in obstacle.flags)
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
@@ -366,16 +415,16 @@ def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
     return found
 
 
-def _behind(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
-    """The trainable parameters behind each obstacle on the way to a loss."""
+def _behind(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
+    """The obstacles on the way to a loss, what each is computed from, and the trainable parameters behind that."""
     for value in cut_short(sink, tape):
         if _is_obstacle(value):
             for source in value.inputs:
                 for leaf in _reached(source):
-                    yield value, leaf
+                    yield value, source, leaf
 
 
-def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
+def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
     """The trainable parameters behind what was copied into a leaf of the loss: written weights have no graph."""
     leaves = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
     for event, target, sources, op in _copies(tape):
@@ -389,7 +438,7 @@ def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value]]:
             )  # fmt: skip
             for source in computed:
                 for leaf in _reached(source):
-                    yield copy, leaf
+                    yield copy, source, leaf
 
 
 @of_tape

@@ -2,29 +2,90 @@
 
 from __future__ import annotations
 
-from gradlint.tape import Cut, Module, Parameter, Value
+from gradlint.tape import Backward, Cut, Module, Parameter, Tape, Value
+from gradlint_rules.asked import of_tape
 from gradlint_rules.starved import are_meant, is_meant
 
 _DELIBERATE = (Cut.DETACH, Cut.GRAD_MODE)
-
-
-def is_of_the_part(cut: Value, parameter: Parameter) -> bool:
-    """Whether a parameter is the module's own and nobody can mean to cut it off: a frozen encoder is made elsewhere,
-    or is a module of several layers."""
-    owners = _owners(parameter)
-    if not owners or any(owner.unseen for owner in owners) or is_meant(cut) or are_meant(cut.inputs):
-        return False
-    return cut.cut not in _DELIBERATE or len(owners) <= _OF_A_LAYER
-
-
 _OF_A_LAYER = 2  # the layer, and the module whose attribute it is
 
 
+def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+    """Whether a parameter is the module's own and nobody can mean to cut it off.
+
+    A frozen encoder is made elsewhere, or is a module of several layers that is cut off as a whole: not between two
+    blocks of a row, nor by the very function that calls its layers one by one.
+    """
+    owners = _owners(parameter)
+    if not owners or any(owner.unseen for owner in owners) or is_meant(cut) or are_meant(cut.inputs):
+        return False
+    return len(owners) <= _OF_A_LAYER or is_a_mistake(cut, parameter, sink, tape)
+
+
+def is_a_mistake(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+    """Whether nobody freezes a parameter so, whatever an object is made with."""
+    is_in_between = _is_called_where_it_is_cut(cut, parameter, sink, tape) or _is_of_a_row(cut, parameter, sink, tape)
+    return not is_deliberate(cut) or is_in_between
+
+
+def is_deliberate(cut: Value) -> bool:
+    """Whether it is of a kind that people write to freeze something."""
+    return cut.cut in _DELIBERATE
+
+
 def _owners(parameter: Parameter) -> list[Module]:
-    """The modules that a parameter is in, innermost first."""
+    """The modules that a parameter is in, innermost first; a plain list of layers is none."""
     found: list[Module] = []
     module = parameter.module
     while module is not None:
-        found.append(module)
+        if not module.is_container:
+            found.append(module)
         module = module.parent
+    return found
+
+
+def _is_called_where_it_is_cut(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+    """Whether the call of a function that cuts computes with the parameter itself."""
+    where = cut.cut_stack or cut.stack
+    return any(user.stack == where for user in _users(tape)[id(sink)].get(id(parameter), ()))
+
+
+def _is_of_a_row(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+    """Whether a block that the same line has made computes with what is cut, and is trained."""
+    users = _users(tape)[id(sink)]
+    peers = (user for users_ in users.values() for user in users_ if user.requires_grad)
+    behind = _behind(cut, sink)
+    return any(
+        source.parameter is not None and source.parameter is not parameter and source.parameter.at == parameter.at
+        for user in peers
+        if id(user) in behind
+        for source in user.inputs
+    )
+
+
+@of_tape
+def _users(tape: Tape) -> dict[int, dict[int, list[Value]]]:
+    """By sink and parameter, what is computed with the parameter itself on the way to the sink."""
+    found: dict[int, dict[int, list[Value]]] = {}
+    for sink in tape.backwards():
+        users = found.setdefault(id(sink), {})
+        for value in sink.ancestors:
+            for source in value.inputs:
+                if source.parameter is not None and source.is_leaf:
+                    users.setdefault(id(source.parameter), []).append(value)
+    return found
+
+
+def _behind(cut: Value, sink: Backward) -> set[int]:
+    """What is computed from a value on the way to a sink, by id."""
+    users: dict[int, list[Value]] = {}
+    for value in sink.ancestors:
+        for source in value.inputs:
+            users.setdefault(id(source), []).append(value)
+    found, pending = set[int](), [cut]
+    for value in pending:
+        for user in users.get(id(value), ()):
+            if id(user) not in found:
+                found.add(id(user))
+                pending.append(user)
     return found

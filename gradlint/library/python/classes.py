@@ -152,7 +152,9 @@ def _is_one(value: Abstract, cls: Abstract) -> bool | None:
         case Object():
             return _object_is(value, cls.name, kind)
         case Class():
-            return cls.name in ("builtins.type", "builtins.object")
+            return kind is not None and issubclass(type, kind)
+        case Lib() if layer(canonical(value.name)):  # norm_layer=nn.LayerNorm
+            return kind is not None and issubclass(type, kind)
         case Unknown():
             return _unknown_is(value, cls.name, kind)
     return None
