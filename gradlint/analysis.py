@@ -14,7 +14,7 @@ from gradlint.coverage import Coverage, Written
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
 from gradlint.interpret.gaps import Gap
-from gradlint.program.entries import in_order, was_run
+from gradlint.program.entries import Ran, in_order
 from gradlint.report._place import shown_path
 from gradlint.rule import rules
 from gradlint.source.files import real_paths
@@ -121,12 +121,12 @@ def _replay(part: parallel.Batch, records: Mapping[Path, Record]) -> dict[Path, 
     """The records of a batch if all of its files have one whose results go together."""
     if any(path not in records or records[path].results is None or records[path].is_edited for path in part):
         return None
-    executed: set[tuple[str, int]] = set()
+    ran = Ran()
     for path, entry in in_order([(path, records[path].entries) for path in part]):
         result = records[path].result(entry)
-        if result is None or result.was_run != was_run(path, entry, executed):
+        if result is None or result.was_run != ran.through(path, entry, records[path].backwards):
             return None
-        executed.update(result.executed)
+        ran.take(entry, result.executed, result.reached)
     return {path: records[path] for path in part}
 
 

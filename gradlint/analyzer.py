@@ -16,7 +16,7 @@ from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry
 from gradlint.program import callers
-from gradlint.program.entries import Entry, backwards, entries, in_order, is_forward, was_run
+from gradlint.program.entries import Entry, Ran, backwards, entries, in_order
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part
@@ -84,8 +84,7 @@ class _Analyzer:
         self.parsed: dict[Path, parse.Source | SyntaxFault | None] = {}
         self.program = Program(self._read)
         self.rules: list[Rule] = [rules()[code] for code in given.chosen]
-        self.executed: set[tuple[str, int]] = set()
-        self.trained: set[tuple[str, int]] = set()  # of them, what programs and drivers ran: no part is left to judge
+        self.ran = Ran()
         self.rested: set[Part] = set()  # what the entries that were run rest on
 
     def _read(self, path: Path) -> tuple[str, ast.Module] | None:
@@ -118,11 +117,9 @@ class _Analyzer:
         for path, entry in in_order([(path, record.entries) for path, record in made.items()]):
             results = made[path].results
             assert results is not None
-            results[entry] = self._result(path, entry)
+            results[entry] = self._result(path, entry, made[path].backwards)
             self.program.leave()
-            self.executed.update(results[entry].executed)
-            if not is_forward(entry):
-                self.trained.update(results[entry].executed)
+            self.ran.take(entry, results[entry].executed, results[entry].reached)
         if self.given.keeps:
             self._note_what_was_read(made)
         return made
@@ -164,8 +161,8 @@ class _Analyzer:
         text = self._text(path)
         return parse.parse(str(path), text) if text is not None else None
 
-    def _result(self, path: Path, entry: Entry) -> Result:
-        known_run = was_run(path, entry, self.trained if entry.contract else self.executed)
+    def _result(self, path: Path, entry: Entry, written: Sequence[coverage.Written]) -> Result:
+        known_run = self.ran.through(path, entry, written)
         known = self.given.records[path].result(entry) if path in self.given.records else None
         if known is not None and known.was_run == known_run:
             return known

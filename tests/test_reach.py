@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import pytest
+from commandline import Run
 
 import gradlint
 
@@ -291,3 +293,151 @@ def test_defaults_of_what_a_method_is_entered_with_decide_nothing(clears: bool, 
     path.write_text(SETTINGS.format(clear="self.optimizer.zero_grad()" if clears else "pass"))
     found = {finding.code for finding in gradlint.check([path])}
     assert ("GL505" in found) is clears
+
+
+OPTIONS = """\
+import argparse
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--inference-only", action="store_true")
+parser.add_argument("--resume")
+args = parser.parse_args()
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters())
+if args.resume is not None:
+    net.load_state_dict(torch.load(args.resume))
+    raise SystemExit
+names = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+if args.inference_only:
+    net.eval()
+    for first in names:
+        for second in names:
+            for third in names:
+                print(net(torch.ones(len(first), 4)).sum() + len(second) + len(third))
+for _ in range(8):
+    if args.inference_only:
+        break
+    net(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+LEARNER = """\
+import torch
+from torch import nn
+
+
+class Curiosity(nn.Module):
+    def __init__(self, size=4):
+        super().__init__()
+        self.net = nn.Linear(size, size)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Learner:
+    def __init__(self, net, curiosity=None, device="cpu"):
+        self.net = net
+        self.curiosity = Curiosity(**curiosity) if curiosity else None
+        self.scaler = torch.amp.GradScaler() if device == "cuda" else None
+        self.optimizer = torch.optim.SGD(net.parameters())
+
+    def update(self, batches):
+        for x in batches:
+            self.optimizer.zero_grad()
+            loss = self.net(x).mean()
+            if self.scaler is not None:
+                self.scaler.scale(loss).backward()
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+            else:
+                loss.backward()
+                self.optimizer.step()
+            if self.curiosity:
+                self.curiosity(x).mean().backward()
+"""
+FILLED = """\
+import torch
+
+
+def batches(rows, size, collate, epochs, most):
+    epoch, seen, done = 0, 0, False
+    while True:
+        if epochs is not None and epoch >= epochs:
+            break
+        batch = []
+        for pairs in rows:
+            if done:
+                break
+            for pair in pairs:
+                if done:
+                    break
+                batch.append(pair)
+                seen += 1
+                if len(batch) == size:
+                    yield collate(batch)
+                    if most is not None and seen >= most:
+                        done = True
+                    batch = []
+        if done:
+            break
+        epoch += 1
+
+
+def train(net, rows, config, optimizer, collate):
+    for x in batches(rows, config.size, collate, config.epochs, config.most):
+        optimizer.zero_grad()
+        net(x).mean().backward()
+        optimizer.step()
+"""
+SHORT = """\
+import torch
+from torch import nn
+
+
+def distance(one, other):
+    total = 0
+    for a, b in zip(one, other):
+        total += abs(ord(a) - ord(b)) * 2 + 1
+    return total
+
+
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters())
+rows = []
+names = [f"name {number}" for number in range(12)]
+for first in names:
+    for second in names:
+        for third in names:
+            rows.append([distance(first, second), distance(second, third), 0, 0])
+for x in torch.tensor(rows, dtype=torch.float32).split(8):
+    net(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+EXITS = (
+    "import sys\nimport torch\n\n\ndef train(net, config, optimizer, batches):\n"
+    + "".join(f"    if config.is_wrong_{n}:\n        print('wrong')\n        sys.exit(1)\n" for n in range(45))
+    + """\
+    for x in batches:
+        optimizer.zero_grad()
+        net(x).mean().backward()
+        optimizer.step()
+"""
+)
+FOLLOWED = {
+    "options of a command line": OPTIONS, "settings that nobody gives": LEARNER, "a list that has to fill": FILLED,
+    "many short calls": SHORT, "sides that end the program": EXITS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_every_step_is_come_to(name: str, tmp_path: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(FOLLOWED[name])
+    monkeypatch.chdir(tmp_path)
+    said = run("check", "--no-cache", "--select", "GL1,GL5", "--coverage", "seen.json").out
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert seen["backwards"]["missed"] == []
+    assert seen["steps"]["behind_a_loss"] == seen["losses"]["reached"] == seen["backwards"]["written"], said

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
-from gradlint.interpret.gaps import BACKWARDS, Gap, GiveUp
-from gradlint.interpret.machine import CALL, MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Frame, Raised, handles
+from gradlint.interpret import calm, tensors
+from gradlint.interpret.gaps import BACKWARDS, Gap, GiveUp, Overrun
+from gradlint.interpret.machine import BREAK, CALL, MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Frame, Raised, handles
 from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, is_a, tell
 from gradlint.interpret.values import (
     NONE,
@@ -70,6 +70,9 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     if function.node in m.session.passed_over:
         m.gap(m.session.passed_over[function.node], call.frame.span(call.node), function.name)
         return _passed_over(m, function, call)
+    if m.steps > m.calm:
+        calm.look(m)
+    frame.began = m.steps, m.made
     m.running.append(function.node)
     m.frames.append(frame)
     outside = m.where
@@ -84,11 +87,18 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
         steps = (event for event in m.tape.events[before:] if isinstance(event, tape.Backward))
         if not was_run and (isinstance(ended, GiveUp) or next(steps, None) is None or _has_more(m, statements, frame)):
             m.executed.discard(function.node)
-        raise
+        if not isinstance(ended, Overrun) or ended.frame is not frame:
+            raise
+        m.session.passed_over[function.node] = "steps"
+        signal = BREAK
     finally:
         m.where = outside
         m.running.pop()
         m.frames.pop()
+    if signal is BREAK:
+        m.gap("steps", call.frame.span(call.node), function.name)
+        return _passed_over(m, function, call)
+    calm.took(m, frame)
     result = signal.value if signal is not None else NONE
     if isinstance(result, Tensor | Sequence) and getattr(result, "kind", "") != "tuple":
         is_one = isinstance(result, Tensor) and result.node.op != "torch.stack"

@@ -47,6 +47,7 @@ _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b,
     "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
+_CHOOSING = frozenset(["true", "is", "==", "in"])
 SMALL = 3  # what an unknown number of micro-batches is taken to be
 _WINDOWS = re.compile("accum|micro|grad_steps|update_freq")  # how such numbers are called
 
@@ -156,10 +157,12 @@ def choose(
     whole: ir.Node | None = None,
     picks_data: bool = False,
     keeps: bool | None = None,
+    is_refused: bool = False,
 ) -> bool:
     """Whether a branch on `value` is taken, whose truth this path does not know; `whole` is what hangs on it.
 
-    `keeps` is the answer by which an item of the loop around it is not left out.
+    `keeps` is the answer by which an item of the loop around it is not left out; where a side is refused by an
+    exception, or by the end of the program, the `default` is the other one, whatever a setting begins with.
     """
     test = test_of(m, value)
     source = functools.partial(frame.code.rows, (whole or node).at)
@@ -168,7 +171,8 @@ def choose(
     site = Branching(node, frame.code.path, picks_data)
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
     first = by_default(m, test)
-    answer, free = m.oracle.decide(site, test, default if first is None else first, source, keeps=keeps)
+    set_to = _by_setting(m, test) if first is None and not is_refused else first
+    answer, free = m.oracle.decide(site, test, default if set_to is None else set_to, source, keeps=keeps)
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None)
         text, holds = frame.text(node), answer
@@ -200,6 +204,20 @@ def _is_made_with(m: Machine, test: Test) -> bool:
     """Whether it is answered once for an object: where it is made, by what it is made with, or by a flag it is set."""
     is_flag = test.subject in m.state.get("defaults", ())
     return is_flag or m.oracle.prepares or _is_about(test, m.state.get("made with", ()))
+
+
+def _by_setting(m: Machine, test: Test) -> bool | None:
+    """The answer for what an option or a parameter is where the user sets nothing: that is the first path.
+
+    None of a number that something is counted up to: of a loop a few rounds are run, and it may lie behind them.
+    """
+    if test.relation not in _CHOOSING:
+        return None
+    _, value = m.state.get("options", {}).get(test.subject) or (None, m.session.settings.get(test.subject))
+    if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):
+        return None
+    answer = answer_of(value.value, test.relation, test.operand)
+    return None if answer is None else answer is not test.negated
 
 
 def is_setting(m: Machine, test: Test) -> bool:

@@ -8,6 +8,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
 if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame
     from gradlint.interpret.values import Function
 
 BACKWARDS = frozenset(["backward", "manual_backward"])  # the methods whose calls are training steps
@@ -48,3 +49,11 @@ class GiveUp(Exception):
         super().__init__(gap.kind)
         self.gap = gap
         self.running: list[Function] = []
+
+
+class Overrun(GiveUp):
+    """Ends a call that takes many steps in which no tensor is in view: the program goes on behind it."""
+
+    def __init__(self, gap: Gap, frame: Frame) -> None:
+        super().__init__(gap)
+        self.frame = frame

@@ -27,6 +27,7 @@ from gradlint.ir import nodes as ir
 BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
 QUIET = 10  # paths without anything new
+MORE = 3  # paths where the bounds end a search that misses a training step
 _RANKS = (  # what the source of a branch speaks of, from what rules report to what ends its block
     r"backward|zero_grad|\.step\(|no_grad|inference_mode|requires_grad|set_grad|detach|\.data\b|\.item\(|scaler|autocast"
     r"|unscale|clip_|(?:torch|th)\.(?:tensor|zeros|ones|full|empty|where)|new_zeros|accum|create_graph|retain_graph|no_sync",
@@ -34,6 +35,7 @@ _RANKS = (  # what the source of a branch speaks of, from what rules report to w
     r"step|train|scale|update|reduce|gather|\b(?:return|continue|break)\b",
 )
 _RANKED = tuple(map(re.compile, _RANKS))
+_NAME = re.compile(r"\w+")
 LEAST = len(_RANKS)  # the rank of all other branches
 TOGETHER = LEAST + 1  # that of combinations
 ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)  # steps on the branches of each rank, and on combinations
@@ -67,6 +69,12 @@ class Visited:
     left: dict[bool, set[object]] = field(default_factory=lambda: {True: set(), False: set()})
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
+    source: str = ""  # what hangs on it
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that stand in what hangs on it."""
+        return _names(self.source)
 
     @property
     def matters(self) -> bool:
@@ -78,6 +86,7 @@ class Facts:
 
     def __init__(self) -> None:
         self.truth: dict[tuple[Symbol, str, object], bool] = {}
+        self.answers: dict[Symbol, dict[tuple[str, object], bool]] = {}  # the same, by what was asked about
         self.equal: dict[Symbol, object] = {}
         self.low: dict[Symbol, tuple[float, bool]] = {}
         self.high: dict[Symbol, tuple[float, bool]] = {}
@@ -156,6 +165,7 @@ class Facts:
         """Takes the test to have come out so."""
         holds = answer != test.negated
         self.truth[test.subject, test.relation, test.operand] = holds
+        self.answers.setdefault(test.subject, {})[test.relation, test.operand] = holds
         if (rows := self.rows.get(test.subject)) is not None:
             rows[:] = [
                 row for row in rows if answer_of(row[test.subject], test.relation, test.operand) in (holds, None)
@@ -178,6 +188,11 @@ class Facts:
                 self._raise_low(test, True)
             case (">=", True) | ("<", False):
                 self._raise_low(test, False)
+
+    def allows(self, subject: Symbol, value: object) -> bool:
+        """Whether a symbol can be this constant, for all that was answered about it."""
+        answers = ((holds, answer_of(value, *asked)) for asked, holds in self.answers.get(subject, {}).items())
+        return all(said in (holds, None) for holds, said in answers)
 
     def any_of(self, count: Symbol) -> Test:
         """What `mask.any()` asks of the sum of a mask, which is never below zero."""
@@ -253,7 +268,8 @@ class Oracle:
             return known, False
         site = at.test
         if site not in self.visited:
-            self.visited[site] = Visited(at, default, rank(source(), prepares=self.prepares))
+            hanging = source()
+            self.visited[site] = Visited(at, default, rank(hanging, prepares=self.prepares), source=hanging)
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
@@ -289,6 +305,11 @@ def rank(source: str, *, prepares: bool = False) -> int:
     return next((rank for rank, words in enumerate(_RANKED) if words.search(source)), len(_RANKED))
 
 
+@memo.of_programs
+def _names(source: str) -> frozenset[str]:
+    return frozenset(_NAME.findall(source))
+
+
 class Restart(Exception):
     """The run learned something that changes how the entry is to be run: start again."""
 
@@ -302,11 +323,13 @@ def explore(
     *,
     is_test: bool = False,
     least: int = 0,
+    misses: Callable[[], frozenset[str] | None] = lambda: None,
 ) -> Iterator[tape.Tape]:
     """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show of its branches.
 
     `spent` says how many steps all of them have taken; `cut_short` is called where the bounds leave some that are
-    worth it. There are `least` paths for each rank of sites, however long they are.
+    worth it. There are `least` paths for each rank of sites, however long they are. Where the bounds end the search
+    and it `misses` training steps, a few sites more are turned, those first that speak of what is asked around these.
     """
     pending = _Pending(visited, OF_TESTS if is_test else 1, least)
     pending.add(frozenset())
@@ -336,6 +359,14 @@ def explore(
             turned = _turned(oracle, site)
             visited[site].turned = visited[site].turned or turned
             pending.add(turned, turns=site, saves=site in oracle.sought or (lost and site is open_[-1]))
+    for _ in range(MORE if pending.cut_short else 0):
+        asked = misses()
+        more = pending.left_out(asked) if asked is not None else None
+        if more is None:
+            break
+        made = run(Oracle(more, visited))
+        yield made
+        is_enough(made)
     if pending.cut_short or pending.next(quiet=quiet >= QUIET) is not None:
         cut_short()
 
@@ -452,6 +483,16 @@ class _Pending:
                 continue
             self._tried.add(plan)
             return plan, rank
+
+    def left_out(self, asked: frozenset[str]) -> Plan | None:
+        """The plan for the untaken side of a site, first of those that speak of what is asked, then of training."""
+        open_ = [(site, seen) for site, seen in self.visited.items() if len(seen.sides) < 2]
+        for site, seen in sorted(open_, key=lambda each: (asked.isdisjoint(each[1].names), each[1].rank)):
+            plan = seen.turned or _alone(site, seen)
+            if plan not in self._tried:
+                self._tried.add(plan)
+                return plan
+        return None
 
     def _combine(self) -> None:
         """Queues the next combination of the sites that matter; behind them come single rounds."""

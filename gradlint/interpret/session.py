@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,14 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import contexts, fields, parts, summaries
-from gradlint.program.entries import Entry, is_test
-from gradlint.program.modules import Program
+from gradlint.program.entries import Entry, is_test, steps
+from gradlint.program.modules import Program, Source
 from gradlint.source import effects
 
 RESTARTS = 8  # of one entry
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
-MOST_PASSED_OVER = 3  # calls in an entry that take too many steps
+MOST_PASSED_OVER = 6  # calls in an entry that take too many steps, and others that raise
 MOST_PASSING_OVER = 3 * MOST_STEPS  # of an entry, until it is begun again without such a call
 _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
@@ -87,6 +87,7 @@ class Session:
         self.raised: list[list[Function]] = []  # of each path that an exception has ended, what it has ended
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
+        self.misses: Callable[[], frozenset[str] | None] = lambda: None
         self.may_train = True  # for all that is said where the entry stands
         self.contract = ""  # of a part
         self.entered: ir.Code | None = None  # the file of a part
@@ -107,6 +108,7 @@ class Session:
         self._libraries: dict[str, Symbol] = {}
         self._parameters: dict[tuple[int, str], Symbol] = {}
         self.blocks: dict[Symbol, tuple[list[Class], ir.Node, Frame]] = {}  # classes that annotations take for objects
+        self.settings: dict[Symbol, Abstract] = {}  # what parameters are that callers leave out, where that is written
         self.classes: dict[Symbol, Class] = {}  # of the program, of which parameters are by their annotations
         self._rounds: dict[int, tuple[bool, bool]] = {}
 
@@ -130,6 +132,8 @@ class Session:
         key = (id(function.node), parameter.name)
         if key not in self._parameters:
             self._parameters[key] = Symbol(parameter.name)
+            if isinstance(parameter.default, ir.Literal):
+                self.settings[self._parameters[key]] = Const(parameter.default.value)
         symbol = self._parameters[key]
         if m.oracle.prepares:
             m.state.setdefault("made with", set()).add(symbol)
@@ -395,15 +399,28 @@ class Session:
         if self.has_learned or not self.may_train or self.contract or len(self.raised) < len(tapes):
             return
         for running in self.raised:
-            self._pass_over((function for function in running if function.name != "__init__"), "raises")
+            self._pass_over(running, "raises")
 
     def _pass_over(self, running: Iterable[Function], kind: str) -> None:
-        if len(self.passed_over) == MOST_PASSED_OVER or self.steps > MOST_PASSING_OVER:
+        if (
+            sum(each == kind for each in self.passed_over.values()) == MOST_PASSED_OVER
+            or self.steps > MOST_PASSING_OVER
+        ):
             return
         for function in running:
-            if not summaries.may(self.program, [function.node.source], _TRAINS):
+            if not self._may_train(function.node, kind):
                 self.passed_over[function.node] = kind
-                self.restart()
+                raise Restart
+
+    def _may_train(self, node: ir.Function, kind: str) -> bool:
+        """Whether a function must be run; one that raises on all paths is not, unless a backward stands in it."""
+        if kind == "raises":
+            return self.is_written(node.source, node.code.path, tape.May.BACKWARD)
+        return summaries.may(self.program, [node.source], _TRAINS)
+
+    def is_written(self, node: ast.AST, file: str, wanted: tape.May) -> bool:
+        """Whether an event with one of these effects stands in a statement, or in what it calls in its own file."""
+        return summaries.is_written(self.program, node, file, wanted)
 
     def restart(self) -> None:
         """Runs the entry again, from its first path on, a few times at most."""
@@ -536,8 +553,9 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
     session.has_trained, session.has_learned, session.lost, session.raised = False, False, 0, []
+    session.misses = functools.partial(_misses, session, None if entry.function else program.source(path))
     session.looks_for_training = False
-    session.visited = {}
+    session.visited, session.reached = {}, set()
     return paths.explore(
         run,
         lambda: session.steps,
@@ -546,7 +564,21 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         session.visited,
         is_test=is_test(path, entry),
         least=PATHS_OF_A_PART if entry.contract else 0,
+        misses=session.misses,
     )
+
+
+def _misses(session: Session, script: Source | None) -> frozenset[str] | None:
+    """The names that are asked around calls of `backward` to which no path came; None where there are no such calls.
+
+    Of functions that were run, and of the top of a script.
+    """
+    if not session.may_train or session.contract:
+        return None
+    own = [(script.code.path, step) for step in steps(script.tree, 0)] if script is not None else []
+    found = [(node.code.path, step) for node in session.executed for step in steps(node.source, node.source.lineno)]
+    missed = [step for path, step in (*own, *found) if (path, step.written.line) not in session.reached]
+    return frozenset[str]().union(*(step.asked for step in missed)) if missed else None
 
 
 def _head(program: Program, path: Path, entry: Entry) -> Span:
@@ -570,7 +602,8 @@ def _most(session: Session, entry: Entry) -> int:
     """The steps that the paths of an entry may take together, by what those that were run have come to."""
     if entry.contract:
         return MOST_OF_A_PARTS_PATHS
-    if session.has_trained or session.looks_for_training or (session.may_train and session.lost < MOST_LOST):
+    looks = session.has_trained or session.looks_for_training or (session.may_train and session.lost < MOST_LOST)
+    if looks or session.misses() is not None:
         return MOST_STEPS
     return MOST_UNTRAINED if session.may_train or entry.function else MOST_SILENT
 
@@ -684,8 +717,7 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     depth = len(m.running)
     m.oracle.prepares = True
     try:
-        made_by = m.session.member_of(cls, "__init__")
-        known = driving.typed_by_defaults(m, made_by)
+        known = driving.typed_by_defaults(m, m.session.member_of(cls, "__init__"))
         is_made = _initialised(m, instance, Call(cls.name, [], known, call.node, call.frame, open=True))
     except Raised:
         if m.session.makes:  # where the branches go this way there is no object to call the method of

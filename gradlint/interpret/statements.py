@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import ahead, calls, conditions, counters, cycles, dispatch, filters, kept, tensors
+from gradlint.interpret import ahead, calls, calm, conditions, counters, cycles, dispatch, filters, kept, tensors
 from gradlint.interpret.expressions import ARITHMETIC, OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
@@ -513,6 +513,19 @@ def _escapes(block: list[ir.Node]) -> bool:
     return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
 
 
+_EXITS = frozenset(["sys.exit", "exit", "quit", "os._exit", "os.abort", "parser.error", "parser.exit"])
+
+
+def _ends(block: list[ir.Node], frame: Frame) -> bool:
+    """Whether a block ends in an exception, or with the program: `sys.exit(1)`. It decides an order of paths alone."""
+    match block[-1] if block else None:
+        case ir.Raise():
+            return True
+        case ir.Expression(value=ir.Call(function=called)):
+            return frame.text(called) in _EXITS
+    return False
+
+
 def _waits(node: ir.If) -> bool:
     """Whether it leaves, and does nothing else, as long as one number is below another, or is not yet the other."""
     return isinstance(node.test, ir.Compare) and node.test.ops in (["<"], [">"], ["!="]) and _escapes(node.then)
@@ -545,9 +558,12 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
             _look_for_training(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
-    default = not (_escapes(node.then) and not _escapes(node.otherwise))
-    keeps = filters.answer_that_keeps(node)
-    taken = conditions.choose(m, value, node.test, frame, default=default, whole=node, keeps=keeps)
+    keeps, ends = filters.answer_that_keeps(node), _ends(node.otherwise, frame)
+    is_refused = ends is not _ends(node.then, frame)
+    default = ends if is_refused else not (_escapes(node.then) and not _escapes(node.otherwise))
+    taken = conditions.choose(
+        m, value, node.test, frame, default=default, whole=node, keeps=keeps, is_refused=is_refused
+    )
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     outer, own = m.journal, list[tuple[object, ...]]()
     m.journal = own
@@ -634,6 +650,8 @@ def _counts(node: ir.Node, name: str) -> bool:
 def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame) -> Signal | None:
     text = frame.text(node.iterable if isinstance(node, ir.For) else node.test)
     text = "while True" if isinstance(node, ir.While) and isinstance(node.test, ir.Literal) else text
+    if m.steps > m.calm:
+        calm.look(m)
     with m.round(loop, frame.span(node), text):
         return m.execute(body, frame)
 
@@ -648,7 +666,11 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
         loop.target, loop.looks_up = node.target, filters.looks_up(node, node.target, node.iterable)
         loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
 
+        visited = False
+
         def visit(entry: Abstract) -> bool:
+            nonlocal visited
+            visited = True
             if _is_called(m, entry):
                 m.over_callables.add(loop.number)
             assign(m, node.target, entry, frame)
@@ -658,13 +680,21 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
             ended.append(signal)
             return True
 
-        m.iterate(iterable, visit, Call("for", [], {}, node.iterable, frame))
+        at = Call("for", [], {}, node.iterable, frame)
+        m.iterate(iterable, visit, at)
+        if not visited and isinstance(iterable, Object) and _steps_in(m, node, frame):
+            m.iterate(m.unknown(frame.text(node.iterable), data=True), visit, at)
         if not ended and not is_endless(iterable):
             loop.ends()
         kept.report(m, loop)
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)
+
+
+def _steps_in(m: Machine, node: ir.For, frame: Frame) -> bool:
+    """Whether a backward stands in a loop, or in what it calls: then what it runs over is not empty."""
+    return m.session.may_train and m.session.is_written(node.source, frame.code.path, tape.May.BACKWARD)
 
 
 def _is_called(m: Machine, entry: Abstract) -> bool:

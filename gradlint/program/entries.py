@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from dataclasses import field
 from pathlib import Path
 
+from gradlint import memo
 from gradlint.contracts import contracts
 from gradlint.coverage import Written
 from gradlint.dataclass import dataclass
@@ -236,25 +237,56 @@ def backwards(source: Source) -> tuple[Written, ...]:
     """The calls of `backward` in a file, by their lines, each once."""
     if not _holds(source.text, (f".{name}(" for name in BACKWARDS)):
         return ()
-    found = {written.line: written for written in _backwards(source.tree, 0, ())}
+    found = {step.written.line: step.written for step in _backwards(source.tree, 0, ())}
     return tuple(found[line] for line in sorted(found))
 
 
-def _backwards(tree: ast.AST, function: int, tests: tuple[tuple[int, int], ...]) -> Iterator[Written]:
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call of `backward`, and the names that the tests around it ask."""
+
+    written: Written
+    asked: frozenset[str]
+
+
+@memo.of_programs
+def steps(tree: ast.AST, function: int) -> tuple[Step, ...]:
+    """The calls of `backward` in a function or at the top of a file, less those of functions within it."""
+    return tuple(step for step in _backwards(tree, function, ()) if step.written.function == function)
+
+
+def _backwards(tree: ast.AST, function: int, tests: tuple[ast.expr, ...]) -> Iterator[Step]:
     """The calls of `backward` below a node, which stands in a function and behind some tests."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _backwards(node, node.lineno, ())
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in BACKWARDS:
-            yield Written(node.lineno, function, tests)
-        if isinstance(node, ast.If | ast.While):
-            test = (node.test.lineno, node.test.end_lineno or node.test.lineno)
-            yield from _backwards(node, function, (*tests, test))
-        else:
-            yield from _backwards(node, function, tests)
+            around = tuple((test.lineno, test.end_lineno or test.lineno) for test in tests)
+            yield Step(Written(node.lineno, function, around), effects.mentions(tests))
+        inner = (*tests, node.test) if isinstance(node, ast.If | ast.While) else tests
+        yield from _backwards(node, function, inner)
 
 
-def was_run(path: Path, entry: Entry, executed: AbstractSet[tuple[str, int]]) -> bool:
-    """Whether another entry ran through this one: `executed` are the functions that were run, by file and line."""
-    return bool(entry.function) and entry.function[-1] != SAMPLE and (str(path), entry.line) in executed
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What entries have run so far: functions, and calls of `backward`, by file and line."""
+
+    executed: set[tuple[str, int]] = field(default_factory=set)
+    trained: set[tuple[str, int]] = field(default_factory=set)  # by programs and drivers: no part is left to judge
+    reached: set[tuple[str, int]] = field(default_factory=set)
+
+    def take(self, entry: Entry, executed: Iterable[tuple[str, int]], reached: Iterable[tuple[str, int]]) -> None:
+        """Adds what an entry has run."""
+        self.executed.update(executed)
+        self.reached.update(reached)
+        if not is_forward(entry):
+            self.trained.update(executed)
+
+    def through(self, path: Path, entry: Entry, backwards: Iterable[Written]) -> bool:
+        """Whether another entry ran through this one, and left none of its calls of `backward` out."""
+        known = self.trained if entry.contract else self.executed
+        if not entry.function or entry.function[-1] == SAMPLE or (str(path), entry.line) not in known:
+            return False
+        own = (written.line for written in backwards if written.function == entry.line)
+        return bool(entry.contract) or all((str(path), line) in self.reached for line in own)

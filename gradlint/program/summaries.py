@@ -84,6 +84,24 @@ def may(program: Program, block: Iterable[ast.AST], wanted: May) -> bool:
     return False
 
 
+def is_written(program: Program, function: ast.AST, file: str, wanted: May) -> bool:
+    """Whether an event with one of these effects stands in a function, or in what it calls in its own file.
+
+    Other than `may`, it takes what is not in view to have no effect: what it says decides where steps go, no finding.
+    """
+    source = program.source(Path(file))
+    known = _index(source.tree).functions if source is not None else {}
+    seen: set[str] = set()
+    pending = list(effects.of([function]))
+    for each in pending:
+        if each.does.effects & wanted:
+            return True
+        names = {call.name for call in each.does.calls} - seen
+        seen |= names
+        pending += [found for name in sorted(names) for found in effects.of(known.get(name, ()))]
+    return False
+
+
 def _leads(found: Summary) -> Iterator[_Lead]:
     yield from ((call.name, _By.CALL) for call in found.does.calls)
     yield from ((name, _By.GIVEN) for name in found.does.given)

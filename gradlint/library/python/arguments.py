@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Lib, Object, Sequence, Unknown
+from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Lib, Object, Sequence, Unknown
 from gradlint.library.python.results import place, text
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ _TYPES = {"builtins.int": "number", "builtins.float": "number", "builtins.str": 
 _ACTIONS = {
     "store_true": "bool", "store_false": "bool", "count": "number", "append": "object", "extend": "object",
 }  # fmt: skip
+_IMPLIED: dict[str, Abstract] = {"store_true": FALSE, "store_false": TRUE}
 _DEFAULTS = {int: "number", float: "number", str: "str", bool: "bool"}
 
 
@@ -38,8 +39,15 @@ def add_argument(m: Machine, receiver: Object, call: Call) -> Abstract:
     long = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
     name = call.constant(None, "dest") or long.lstrip("-").replace("-", "_")
     receiver.state.setdefault("types", {})[name] = _type(call)
-    receiver.state.setdefault("options", {})[name] = (call.kwargs.get("choices"), call.kwargs.get("default"))
+    receiver.state.setdefault("options", {})[name] = (call.kwargs.get("choices"), _default(call, flags))
     return NONE
+
+
+def _default(call: Call, flags: list[str]) -> Abstract | None:
+    """What an option is that the user does not give; None where that is not known, or has to be given."""
+    if "default" in call.kwargs or "required" in call.kwargs or not flags or not flags[0].startswith("-"):
+        return call.kwargs.get("default")
+    return _IMPLIED.get(str(call.constant(None, "action")), NONE)
 
 
 def _type(call: Call) -> str:

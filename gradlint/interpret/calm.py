@@ -1,0 +1,72 @@
+"""Calls that take many steps without a tensor in view give something unknown: steps go where gradients are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret.gaps import Gap, Overrun
+from gradlint.interpret.machine import MAX_CALM
+from gradlint.interpret.values import Abstract, Bound, Instance, Mapping, Object, Sequence, Tensor
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+EVERY = 250  # steps
+SHORT = 40  # steps: calls of fewer are not counted
+_TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
+
+
+def took(m: Machine, frame: Frame) -> None:
+    """Counts the steps of a call that has ended: of a function that takes many of them, later calls are not run."""
+    if frame.began is None:
+        return
+    steps, made = frame.began
+    spent = m.steps - steps
+    if spent < SHORT or m.made != made:
+        return
+    node = frame.function.node
+    m.spent[node] = m.spent.get(node, 0) + spent
+    if m.spent[node] > MAX_CALM and m.session.may_train and not m.session.contract and _is_calm(m, [frame]):
+        m.session.passed_over[node] = "steps"
+
+
+def look(m: Machine) -> None:
+    """Ends the outermost call that has taken too many steps: `rows = transfers(names)`, three loops."""
+    m.calm = m.steps + EVERY
+    if not m.session.may_train or m.session.contract:
+        return
+    for place, frame in enumerate(m.frames):
+        if frame.began is None or m.steps - frame.began[0] < MAX_CALM:
+            continue
+        if m.made == frame.began[1] and _is_calm(m, m.frames[place:]):
+            raise Overrun(Gap("steps", frame.span(frame.function.node), frame.function.name), frame)
+
+
+def _is_calm(m: Machine, frames: list[Frame]) -> bool:
+    """Whether a call, with all that it has called, has nothing to do with gradients."""
+    function = frames[0].function.node
+    if any(frame.function is None or frame.function.node.is_generator for frame in frames):
+        return False
+    if any(_bears(value, 2) for frame in frames for value in frame.locals.values()):
+        return False
+    return not m.session.is_written(function.source, function.code.path, _TRAINS)
+
+
+def _bears(value: Abstract, depth: int) -> bool:
+    """Whether a value is a tensor, a module or an optimizer, or holds one."""
+    match value:
+        case Tensor():
+            return True
+        case Instance():
+            inner = list(value.attrs.values())
+            return value.module is not None or (depth > 0 and any(_bears(each, depth - 1) for each in inner))
+        case Object():
+            return value.module is not None or value.cls.startswith(("torch.optim", "torch.amp"))
+        case Bound():
+            return depth > 0 and isinstance(value.receiver, Instance) and _bears(value.receiver, depth)
+        case Sequence():
+            return depth > 0 and any(_bears(each, depth - 1) for each in value.items)
+        case Mapping():
+            return depth > 0 and any(_bears(each, depth - 1) for each in value.items.values())
+    return False
