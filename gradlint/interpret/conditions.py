@@ -139,12 +139,13 @@ def decide(
     *,
     default: bool = True,
     picks_data: bool = False,
+    writes: bool = False,
 ) -> bool:
     """Whether a branch on `value` is taken; forks the path where that is unknown."""
     known = truth(m, value)
     if known is not None:
         return known
-    return choose(m, value, node, frame, default=default, picks_data=picks_data)
+    return choose(m, value, node, frame, default=default, picks_data=picks_data, writes=writes)
 
 
 def choose(
@@ -156,6 +157,7 @@ def choose(
     default: bool = True,
     whole: ir.Node | None = None,
     picks_data: bool = False,
+    writes: bool = False,
     keeps: bool | None = None,
     is_refused: bool = False,
 ) -> bool:
@@ -168,7 +170,7 @@ def choose(
     source = functools.partial(frame.code.rows, (whole or node).at)
     if test.relation == "true" and _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
         return True
-    site = Branching(node, frame.code.path, picks_data)
+    site = Branching(node, frame.code.path, picks_data, writes)
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
     first = by_default(m, test)
     set_to = _by_setting(m, test) if first is None and not is_refused else first

@@ -39,7 +39,11 @@ _NAME = re.compile(r"\w+")
 LEAST = len(_RANKS)  # the rank of all other branches
 TOGETHER = LEAST + 1  # that of combinations
 ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)  # steps on the branches of each rank, and on combinations
-OF_TESTS = 4  # tests have a part of it: they train to see that something trains, and the program is entered by itself
+OF_TESTS = 4  # a test has so small a part of it
+BESIDE = TOGETHER + 1  # the rank of branches in the constructor of a part's object that speak of nothing: the last
+ENOUGH_OF_A_PART = (12_000, 6_000, 3_000, 3_000, 0, 1_000)
+QUIET_OF_A_PART = 2
+PATHS_OF_A_PART = 2  # for each rank of branches, however long they are
 
 Site = ir.Node  # the test of a branch
 Choice = tuple[Site, int | None]  # a site in all its rounds, or in its n-th visit
@@ -50,12 +54,14 @@ Plan = frozenset[tuple[Choice, bool]]
 class Branching:
     """Where a path branches: the node of the test and its file.
 
-    `picks_data`: its answer runs nothing, and picks between two values that no parameter leads to.
+    `picks_data`: its answer runs nothing, and picks between two values that no parameter leads to; `writes`: one of its
+    answers has an operation write in place.
     """
 
     test: Site
     file: str
     picks_data: bool = False
+    writes: bool = False
 
 
 @dataclass(slots=True)
@@ -226,6 +232,29 @@ def answer_of(value: object, relation: str, operand: object) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many paths of an entry are run."""
+
+    enough: tuple[int, ...] = ()  # steps for each rank; those of `ENOUGH` where it is empty
+    paths: int = 0  # for each rank that has steps, however long they are
+    quiet: int = QUIET  # paths in a row without anything new
+    least_preparing: int = LEAST  # the rank of branches of a constructor whose code speaks of nothing
+
+    @property
+    def steps(self) -> list[int]:
+        return list(self.enough or ENOUGH)
+
+
+ALL = Bounds()
+OF_A_PART = Bounds(ENOUGH_OF_A_PART, PATHS_OF_A_PART, QUIET_OF_A_PART, BESIDE)
+
+
+def of_a_test() -> Bounds:
+    """The bounds of a test: it trains to see that something trains, and the program is entered by itself."""
+    return Bounds(tuple(steps // OF_TESTS for steps in ENOUGH))
+
+
+@dataclass(frozen=True, slots=True)
 class Free:
     """A branch as a run comes to it: the site, in its n-th visit, its default way and the way it goes."""
 
@@ -242,9 +271,10 @@ def _answer(plan: Mapping[Choice, bool], site: Site, visit: int, default: bool) 
 class Oracle:
     """Answers the branches of one run by its plan, and writes down what was asked."""
 
-    def __init__(self, plan: Plan, visited: dict[Site, Visited]) -> None:
+    def __init__(self, plan: Plan, visited: dict[Site, Visited], bounds: Bounds = ALL) -> None:
         self.plan = dict(plan)
         self.visited = visited
+        self.bounds = bounds
         self.facts = Facts()
         self.taken: dict[Choice, bool] = {}
         self.visits: dict[Site, int] = {}
@@ -269,7 +299,8 @@ class Oracle:
         site = at.test
         if site not in self.visited:
             hanging = source()
-            self.visited[site] = Visited(at, default, rank(hanging, prepares=self.prepares), source=hanging)
+            found = 0 if at.writes else self._rank(hanging)
+            self.visited[site] = Visited(at, default, found, source=hanging)
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
@@ -289,6 +320,10 @@ class Oracle:
     def look_for(self, subject: Symbol) -> None:
         """Has the branches turned round first that have asked for it: what it is keeps the path from training."""
         self.sought.update(self._told[subject])
+
+    def _rank(self, source: str) -> int:
+        found = rank(source, prepares=self.prepares)
+        return self.bounds.least_preparing if self.prepares and found == LEAST else found
 
     def leave(self, site: Site, side: bool, journal: list[tuple[object, ...]]) -> None:
         """Takes down what a side of a branch left behind."""
@@ -320,28 +355,27 @@ def explore(
     is_enough: Callable[[tape.Tape], bool],
     cut_short: Callable[[], None],
     visited: dict[Site, Visited],
+    bounds: Bounds,
     *,
-    is_test: bool = False,
-    least: int = 0,
     misses: Callable[[], frozenset[str] | None] = lambda: None,
 ) -> Iterator[tape.Tape]:
     """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show of its branches.
 
     `spent` says how many steps all of them have taken; `cut_short` is called where the bounds leave some that are
-    worth it. There are `least` paths for each rank of sites, however long they are. Where the bounds end the search
-    and it `misses` training steps, a few sites more are turned, those first that speak of what is asked around these.
+    worth it. Where the bounds end the search and it `misses` training steps, a few sites more are turned, those first
+    that speak of what is asked around these.
     """
-    pending = _Pending(visited, OF_TESTS if is_test else 1, least)
+    pending = _Pending(visited, bounds)
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
     quiet, lost = 0, True
     for _ in range(BUDGET):
-        found = pending.next(quiet=quiet >= QUIET)
+        found = pending.next(quiet=quiet >= bounds.quiet)
         if found is None:
             break
         plan, rank = found
-        oracle, before = Oracle(plan, visited), spent()
+        oracle, before = Oracle(plan, visited, bounds), spent()
         made = run(oracle)
         pending.took(rank if plan else None, spent() - before, oracle.free)
         yield made
@@ -364,10 +398,10 @@ def explore(
         more = pending.left_out(asked) if asked is not None else None
         if more is None:
             break
-        made = run(Oracle(more, visited))
+        made = run(Oracle(more, visited, bounds))
         yield made
         is_enough(made)
-    if pending.cut_short or pending.next(quiet=quiet >= QUIET) is not None:
+    if pending.cut_short or pending.next(quiet=quiet >= bounds.quiet) is not None:
         cut_short()
 
 
@@ -427,10 +461,10 @@ class _Fork:
 class _Pending:
     """The plans that wait to be run: sites turned round first, then what they give together."""
 
-    def __init__(self, visited: dict[Site, Visited], part: int, least: int) -> None:
+    def __init__(self, visited: dict[Site, Visited], bounds: Bounds) -> None:
         self.visited = visited
-        self.least = least  # paths for each rank, however long
-        self.left = [steps // part for steps in ENOUGH]  # for the plans of each rank
+        self.paths = bounds.paths
+        self.left = bounds.steps  # for the plans of each rank
         self.first = 0  # the steps of the first path, which another one is taken to need as well
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
@@ -449,7 +483,7 @@ class _Pending:
         self._run.add(way)
         if rank is None:
             self.first = steps
-            self.left = [max(left, self.least * steps) for left in self.left]
+            self.left = [max(left, self.paths * steps) if left else 0 for left in self.left]
         else:
             self.left[rank] -= steps
 
@@ -477,7 +511,7 @@ class _Pending:
             if taken or plan in self._tried or self._run.has(plan):
                 continue
             if self.left[rank] < self.first and plan not in self._saving:
-                self.cut_short = True
+                self.cut_short |= rank < BESIDE
                 if rank == TOGETHER:
                     self._combinations = iter(())
                 continue

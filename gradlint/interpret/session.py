@@ -60,8 +60,7 @@ MOST_LOST = 3  # paths that exceptions have ended, from the first on, after whic
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
 MOST_OF_A_PART = 16_000  # of a part, on one path
-MOST_OF_A_PARTS_PATHS = 24_000  # behind which no more are begun
-PATHS_OF_A_PART = 2  # for each rank of branches
+MOST_OF_A_PARTS_PATHS = 6_000  # behind which no more are begun
 MOST_PREPARING = 2_500  # of the constructor of what is entered and trains nothing; then nothing is known of the object
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
@@ -562,8 +561,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         is_enough,
         cut_short,
         session.visited,
-        is_test=is_test(path, entry),
-        least=PATHS_OF_A_PART if entry.contract else 0,
+        paths.OF_A_PART if entry.contract else paths.of_a_test() if is_test(path, entry) else paths.ALL,
         misses=session.misses,
     )
 

@@ -149,7 +149,7 @@ def _is_in_place(m: Machine, effect: LayerEffect | None, call: Call) -> bool:
     if isinstance(given, Unknown) and effect is not None and effect.takes_inplace:
         named = call.node.kwargs if isinstance(call.node, ir.Call) else ()
         written = next((node for name, node in named if name == "inplace"), call.node)
-        return conditions.decide(m, given, written, call.frame, default=False)
+        return conditions.decide(m, given, written, call.frame, default=False, writes=True)
     return isinstance(given, Const) and given.value is True
 
 
