@@ -49,9 +49,9 @@ def _inherited(
 ) -> Iterator[Part]:
     """The `forward` that a class inherits, where one of its own methods leads to a hazard: that method leads to it.
 
-    That of a metric, which is updated and then computed, measures.
+    That of a metric, which is updated and computed, measures.
     """
-    if methods.keys() >= _OF_METRICS:
+    if methods.keys() & _OF_METRICS:
         return
     others = (each for each in methods.values() if each.path[1] != _MAKER)
     first = next((each for each in others if hazards.may_reach([each], definitions, hazards.ANY, tree)), None)
