@@ -177,6 +177,9 @@ class Program:
         self.read = read
         self.is_file = on_disk()
         self.sources: dict[Path, Source | None] = {}
+        self.in_view: list[Source] = []  # those that could be parsed, in the order in which they were read
+        self.meanings: dict[str, list[Source]] = {}  # the files that bind a name; see `summaries`
+        self.indexed = 0  # how many of the files in view these names are of
         self.frames: dict[Path, Frame] = {}
         self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run
@@ -209,6 +212,8 @@ class Program:
         for frame in self.frames.values():
             frame.source = None
         self.sources.clear()
+        self.in_view.clear()
+        self.meanings.clear()
         del self.read
 
     def rests_on(self, asked: Iterable[parts.Part]) -> frozenset[parts.Part]:
@@ -264,7 +269,8 @@ class Program:
             given = self.read(path)
             self.sources[path] = None
             if given is not None:
-                self.sources[path] = _source(path, *given)
+                self.sources[path] = found = _source(path, *given)
+                self.in_view.append(found)
         return self.sources[path]
 
     def frame(self, path: Path) -> Frame | None:

@@ -31,7 +31,7 @@ from gradlint.source.effects import Call, Summary
 from gradlint.tape import May
 
 if TYPE_CHECKING:
-    from gradlint.program.modules import Program
+    from gradlint.program.modules import Program, Source
 
 _CALLED_WITH_CLASS = frozenset(["__init__", "__call__", "__enter__", "__exit__"])
 _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
@@ -124,7 +124,7 @@ def _of_call(program: Program, call: Call) -> May:
 
 def _meant(program: Program, name: str, by: _By) -> Iterator[Summary | _Lead]:
     """What can run by a name: functions, methods of a class, properties, and what is bound to it elsewhere."""
-    for index in _indices(program) if by is _By.READ else _defining(program, name):
+    for index in _defining(program, name):
         if by is _By.READ:
             yield from effects.of(index.properties.get(name, ()))
         else:
@@ -176,16 +176,21 @@ class _Index:
             self.bound.setdefault(name, []).append(value)
 
 
-def _indices(program: Program) -> Iterator[_Index]:
-    return (_index(source.tree) for source in list(program.sources.values()) if source is not None)
-
-
 def _defining(program: Program, name: str) -> Iterator[_Index]:
     """The files that have a function of this name, or bind something to it."""
-    for source in list(program.sources.values()):
-        if source is not None and name in source.code.text:
-            program.asked.add((source.code.path, parts.WHOLE))
-            yield _index(source.tree)
+    for source in tuple(_meanings(program).get(name, ())):
+        program.asked.add((source.code.path, parts.WHOLE))
+        yield _index(source.tree)
+
+
+def _meanings(program: Program) -> dict[str, list[Source]]:
+    """The files that give each name a meaning, of all that the program has read so far."""
+    for source in program.in_view[program.indexed :]:
+        index = _index(source.tree)
+        for name in index.functions.keys() | index.bound.keys() | index.fields:
+            program.meanings.setdefault(name, []).append(source)
+    program.indexed = len(program.in_view)
+    return program.meanings
 
 
 def _is_field(program: Program, name: str) -> bool:
