@@ -566,7 +566,9 @@ def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: i
 
 @handles(EVALUATE, ir.Conditional)
 def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
-    taken = conditions.decide(m, conditions.question(m, node.test, frame), node.test, frame)
+    asked = conditions.question(m, node.test, frame)
+    known = conditions.truth(m, asked)
+    taken = conditions.choose(m, asked, node.test, frame, whole=node) if known is None else known
     return m.evaluate(node.then if taken else node.otherwise, frame)
 
 
