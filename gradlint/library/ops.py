@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, estimates, layouts, shapes, tensors
 from gradlint.interpret.iteration import is_counted, iterates
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
 from gradlint.interpret.values import (
     FALSE,
@@ -540,10 +541,12 @@ def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 
 def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: str) -> None:
-    """Makes a tensor a leaf that requires grad, or freezes one. On what carries gradient it does nothing."""
+    """Makes a tensor a leaf that requires grad, or freezes one."""
     from gradlint.library import holdings
 
     node = tensor.node
+    if node.records and not node.is_leaf and not (wanted and op == "torch.Tensor.requires_grad_"):
+        _refuses_flag(m, node, call)
     if not wanted:
         holdings.freezes_data(m, tensor, call)
     if wanted == node.requires_grad:
@@ -575,6 +578,18 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
         return
     made.storage, made.name = node.storage, node.name
     tensor.node = made
+
+
+def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:
+    """Ends the program as torch does: the flag of what is computed from what requires grad cannot be set (torch 2.13).
+
+    `requires_grad_()` alone asks for what is so already.
+    """
+    if all(value.assumed for value in tape.leaves(node)):
+        return
+    at = call.frame.span(call.node)
+    m.emit(tape.Fact(at=at, what="flag-refused", value=node))
+    raise Raised(Object("builtins.RuntimeError", at), at)
 
 
 def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:

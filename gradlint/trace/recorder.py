@@ -363,13 +363,15 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs)
         except RuntimeError as error:
             if "inference tensor" in str(error):
-                self.session.guarded(self._refused_flag, args[0])
+                self.session.guarded(self._refused_flag, args[0], "inference-tensor-used")
+            elif "flags of leaf variables" in str(error):
+                self.session.guarded(self._refused_flag, args[0], "flag-refused")
             raise
 
-    def _refused_flag(self, tensor: Tensor) -> None:
+    def _refused_flag(self, tensor: Tensor, what: str) -> None:
         place = here()
         op = self.memory.of(tensor, place)
-        self.session.note("fact", place, what="inference-tensor-used", op=op, detail="requires_grad_")
+        self.session.note("fact", place, what=what, op=op, detail="requires_grad_")
 
     def _set_requires_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         had = args[0].requires_grad

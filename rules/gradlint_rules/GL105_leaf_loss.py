@@ -55,7 +55,7 @@ assert model.weight.grad.abs().sum() > 0
 - `torch.tensor(0.0, requires_grad=True)` as the loss of an empty batch: there is nothing to learn from.
 
 ## Limits
-`loss.requires_grad = True` on a loss that carries a gradient raises at once; that is not reported.
+`loss.requires_grad = True` on a loss that carries a gradient raises at once: that is GL114.
 """
 
 from __future__ import annotations
