@@ -5,7 +5,8 @@ then each site is turned round on its own, those first whose source speaks of wh
 that were seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET`
 bounds the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows
 that. Each rank of sites, and the combinations, have steps of their own (`ENOUGH`): many branches of one rank leave
-those of the next their share. After `QUIET` paths in a row that showed nothing new only sites that speak of training
+those of the next their share; what a program of few questions needs beyond that it may take from all of them. After
+`QUIET` paths in a row that showed nothing new only sites that speak of training
 are still turned, and nothing is combined any more. New is an event, a loss that has no gradient, what a loss hangs on,
 and, but for combinations, which bring most of those by themselves, an event behind another: edge coverage, as fuzzers
 use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
@@ -16,6 +17,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
@@ -75,6 +77,7 @@ class Visited:
     left: dict[bool, set[object]] = field(default_factory=lambda: {True: set(), False: set()})
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
+    questions: set[object] = field(default_factory=set)  # that it asks: two sites can ask the same
     source: str = ""  # what hangs on it
 
     @property
@@ -308,6 +311,7 @@ class Oracle:
         if keeps is None:
             self.free.append(Free(site, visit, default, answer))
         seen.sides.add(answer)
+        seen.questions.add((test.subject.text, test.relation, test.operand))
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)
         self._told.setdefault(test.subject, []).append(site)
@@ -469,6 +473,7 @@ class _Pending:
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
         self._saving: set[Plan] = set()
+        self._waiting: deque[tuple[Plan, Site | None]] = deque()  # until it is known what the other ranks leave
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._run = _Run()
@@ -504,6 +509,8 @@ class _Pending:
         while True:
             if not self._queue and not quiet:
                 self._combine()
+            if not self._queue and not quiet and self._waiting:
+                return self._next_waiting()
             if not self._queue or (quiet and self._queue[0][0] >= LEAST):
                 return None
             rank, _, plan, turns = heapq.heappop(self._queue)
@@ -511,6 +518,9 @@ class _Pending:
             if taken or plan in self._tried or self._run.has(plan):
                 continue
             if self.left[rank] < self.first and plan not in self._saving:
+                if self._has_few_questions():
+                    self._waiting.append((plan, turns))
+                    continue
                 self.cut_short |= rank < BESIDE
                 if rank == TOGETHER:
                     self._combinations = iter(())
@@ -526,6 +536,26 @@ class _Pending:
             if plan not in self._tried:
                 self._tried.add(plan)
                 return plan
+        return None
+
+    def _has_few_questions(self) -> bool:
+        """Whether all ways to answer what the branches ask are few, however many branches ask it; not of a part."""
+        questions = set().union(*(seen.questions for seen in self.visited.values()))
+        return not self.paths and len(questions) <= FULL
+
+    def _next_waiting(self) -> tuple[Plan, int] | None:
+        """The next plan whose rank has spent its steps, at the cost of the rank that has most of them left."""
+        while self._waiting:
+            plan, turns = self._waiting.popleft()
+            is_taken = turns is not None and len(self.visited[turns].sides) == 2
+            if is_taken or plan in self._tried or self._run.has(plan):
+                continue
+            richest = max(range(len(self.left)), key=self.left.__getitem__)
+            self.cut_short = self.cut_short or self.left[richest] < self.first
+            if self.cut_short:
+                return None
+            self._tried.add(plan)
+            return plan, richest
         return None
 
     def _combine(self) -> None:

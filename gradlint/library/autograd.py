@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **facts: Any) -> Abstract:
     """Asks for the gradient of `value`. Where torch would raise for want of one, the program ends here."""
+    refuse_in_transform(m, sink, call)
     loss = loss_of(m, value, call)
     if loss is None or _may_have_a_graph(m, loss):
         return NONE
@@ -33,6 +34,17 @@ def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **
     if not event.by_framework:
         _raise_as_torch_does(m, event)
     return NONE
+
+
+def refuse_in_transform(m: Machine, what: str, call: Call) -> None:
+    """Ends the program where `backward` or `requires_grad_` runs in a function that `torch.func` transforms.
+
+    All transforms refuse them, whichever tensor it is (torch 2.13).
+    """
+    if m.state.get("transforms"):
+        at = call.frame.span(call.node)
+        m.emit(tape.Fact(at=at, what="autograd-in-transform", detail=what))
+        raise Raised(Object("builtins.RuntimeError", at), at)
 
 
 def _may_have_a_graph(m: Machine, loss: Value) -> bool:
@@ -221,11 +233,55 @@ def grad(m: Machine, call: Call) -> Abstract:
         )  # fmt: skip
         m.emit(event)
         _raise_as_torch_does(m, event)
+    if made and not call.open and call.get(6, "allow_unused") is None and call.get(8, "materialize_grads") is None:
+        _refuse_unmet(m, inputs, made, call)
     used = [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
     gradients = _gradients(m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"])
     if call.constant(6, "allow_unused") is True and call.get(8, "materialize_grads") is None and not call.open:
         _leave_out(gradients, wanted, made)
     return gradients
+
+
+def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
+    """Ends the program where an input stands nowhere in the graphs: "to not have been used in the graph" (torch 2.13).
+
+    What code out of view has computed with nobody knows.
+    """
+    graph = [value for loss in losses for value in tape.graph(loss)]
+    if any(value.assumed or not _is_in_view(value) for value in graph):
+        return
+    for value in inputs:
+        if value.requires_grad and not value.assumed and not _stands_in(value, graph):
+            at = call.frame.span(call.node)
+            m.emit(tape.Fact(at=at, what="unmet-input", value=value, source=losses[0]))
+            raise Raised(Object("builtins.RuntimeError", at), at)
+
+
+def _is_in_view(value: Value) -> bool:
+    """Whether it is known what an operation computes with."""
+    is_derived = value.op == "torch.autograd.grad"  # from what of a graph it is computed is not known for certain
+    return value.is_leaf or (not is_derived and (lookup(value.op) is not None or layer(value.op) is not None))
+
+
+def _stands_in(value: Value, graph: list[Value]) -> bool:
+    """Whether a tensor is one of a graph, or can be: the same parameter, or what an operation may return unchanged."""
+    if value.is_leaf:
+        own = (value.parameter, value.storage)
+        return any(value is each or (each.is_leaf and _are_same(own, each)) for each in graph)
+    known = {id(each) for each in graph}
+    while id(value) not in known:
+        effect = lookup(value.op)
+        can_be_its_input = effect is None or effect.itself or effect.in_place or effect.view in ("maybe", "ordered")
+        if not can_be_its_input or not value.inputs:
+            return False
+        value = value.inputs[0]
+    return True
+
+
+def _are_same(own: tuple[object, object], other: Value) -> bool:
+    parameter, storage = own
+    is_parameter = parameter is not None and other.parameter is parameter
+    return is_parameter or (storage is not None and other.storage is storage)
 
 
 def _met(inputs: list[Value], losses: list[Value]) -> list[Value]:

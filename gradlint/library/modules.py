@@ -29,7 +29,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library import losses
-from gradlint.library.autograd import clears
+from gradlint.library.autograd import clears, refuse_in_transform
 from gradlint.library.devices import place
 from gradlint.library.effects import LayerEffect, layer
 from gradlint.library.ops import INDICES, dtype_of, set_requires_grad
@@ -575,6 +575,7 @@ def training(m: Machine, module: Instance | Object, at: Call) -> Abstract | None
 
 @method(MODULE, "requires_grad_")
 def requires_grad_(m: Machine, module: Abstract, call: Call) -> Abstract:
+    refuse_in_transform(m, "requires_grad_", call)
     given = call.get(0, "requires_grad")
     wanted = True if given is None else conditions.truth(m, given)
     if wanted is None and given is not None:

@@ -27,7 +27,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library import losses, sameness
-from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient
+from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient, refuse_in_transform
 from gradlint.library.chance import is_random
 from gradlint.library.devices import goes_to, is_from_out_of_view, is_made_there, note_device, place, send
 from gradlint.library.effects import Effect, lookup
@@ -524,6 +524,7 @@ def detach_in_place(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 @method("torch.Tensor", "requires_grad_")
 def requires_grad_(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    refuse_in_transform(m, "requires_grad_", call)
     wanted = call.constant(0, "requires_grad", True)
     set_requires_grad(m, tensor, wanted is not False, call, "torch.Tensor.requires_grad_")
     return tensor
@@ -545,7 +546,8 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     from gradlint.library import holdings
 
     node = tensor.node
-    if node.records and not node.is_leaf and not (wanted and op == "torch.Tensor.requires_grad_"):
+    is_refused = op == "requires_grad" or (op == "torch.Tensor.requires_grad_" and not wanted)
+    if is_refused and node.records and not node.is_leaf:
         _refuses_flag(m, node, call)
     if not wanted:
         holdings.freezes_data(m, tensor, call)

@@ -67,8 +67,19 @@ def called_through(m: Machine, call: Call) -> Abstract:
     """`vmap(f)`: what `f` gives, as far as gradients are concerned."""
     if not call.args:
         return m.unknown(call.frame.text(call.node))
-    inner = call.args[0]
-    return Builtin(call.name, lambda machine, at: machine.call(inner, at), wraps=inner)
+    inner, name = call.args[0], call.name
+    return Builtin(name, lambda machine, at: _transformed(machine, name, inner, at), wraps=inner)
+
+
+def _transformed(m: Machine, name: str, function: Abstract, call: Call) -> Abstract:
+    """Calls a function within a transform: what autograd is asked for there is refused."""
+    around = m.state.get("transforms", ())
+    is_transform = not name.endswith("debug_unwrap")
+    m.state["transforms"] = (*around, name) if is_transform else around
+    try:
+        return m.call(function, call)
+    finally:
+        m.state["transforms"] = around
 
 
 @function(
@@ -87,7 +98,7 @@ def derivative(m: Machine, call: Call) -> Abstract:
     wanted = call.constant(1, "argnums", 0)
 
     def run(machine: Machine, at: Call) -> Abstract:
-        result = machine.call(inner, at)
+        result = _transformed(machine, name, inner, at)
         given = [at.args[index] for index in _indices(wanted) if index < len(at.args)] or at.args
         made = [_like(machine, name, value, [result, *at.values], at) for value in given]
         gradient = made[0] if len(made) == 1 and not isinstance(wanted, tuple) else Sequence("tuple", made)
@@ -143,8 +154,8 @@ def product(m: Machine, call: Call) -> Abstract:
     given = call.args[1:]
     if call.name.endswith("jvp"):
         given = given[0].items if given and isinstance(given[0], Sequence) else given
-    result = m.invoke(call.args[0], list(given), call)
     name = call.name
+    result = _transformed(m, name, call.args[0], Call(name, list(given), {}, call.node, call.frame))
     tangent = tensors.apply(m, name, [result, *call.args[1:]], call.node, call.frame, None)
     if name.endswith("jvp"):
         return Sequence("tuple", [result, tangent])

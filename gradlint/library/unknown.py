@@ -15,6 +15,7 @@ from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library import roles
+from gradlint.library.autograd import refuse_in_transform
 from gradlint.library.devices import place, send
 from gradlint.library.effects import lookup
 from gradlint.tape import Kind
@@ -201,6 +202,7 @@ def _set_training(m: Machine, unknown: Unknown, given: Abstract, call: Call) -> 
 
 @method("unknown", "requires_grad_")
 def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    refuse_in_transform(m, "requires_grad_", call)
     wanted = call.constant(0, "requires_grad", True)
     if unknown.data or (unknown.symbol in m.nodes and not m.nodes[unknown.symbol].requires_grad):
         tensor = tensors.as_tensor(m, unknown, call.node, call.frame)

@@ -366,6 +366,8 @@ class Recorder(TorchFunctionMode):
                 self.session.guarded(self._refused_flag, args[0], "inference-tensor-used")
             elif "flags of leaf variables" in str(error):
                 self.session.guarded(self._refused_flag, args[0], "flag-refused")
+            elif "being transformed" in str(error):
+                self.session.guarded(self._refused_flag, args[0], "autograd-in-transform")
             raise
 
     def _refused_flag(self, tensor: Tensor, what: str) -> None:
