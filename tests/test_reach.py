@@ -441,3 +441,15 @@ def test_every_step_is_come_to(name: str, tmp_path: pathlib.Path, run: Run, monk
     seen = json.loads((tmp_path / "seen.json").read_text())
     assert seen["backwards"]["missed"] == []
     assert seen["steps"]["behind_a_loss"] == seen["losses"]["reached"] == seen["backwards"]["written"], said
+
+
+@pytest.mark.parametrize(("made", "codes"), [("model.angle(x)", []), ("x.round(decimals=1)", ["GL108"])])
+def test_a_method_of_something_unknown_that_is_given_a_tensor_rounds_nothing(
+    made: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        f"import torch\n\n\ndef step(model, x, optimizer):\n    loss = {made}.square().mean()\n"
+        "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
+    )
+    assert [finding.code for finding in gradlint.check([script], select=["GL108"])] == codes

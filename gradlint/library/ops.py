@@ -814,7 +814,7 @@ def contiguous(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     return made
 
 
-@method("torch.Tensor", "register_hook", "register_post_accumulate_grad_hook")
+@method("torch.Tensor", "register_hook")
 def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     if tensor.node.parameter is not None:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-hooked", value=tensor.node))

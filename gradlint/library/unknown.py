@@ -12,7 +12,19 @@ from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, method, tell
-from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Sequence, Symbol, Tensor, Unknown
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Builtin,
+    Call,
+    Const,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
 from gradlint.ir import nodes as ir
 from gradlint.library import roles
 from gradlint.library.autograd import refuse_in_transform
@@ -105,11 +117,22 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
     if name == "backward":
         return None
     is_shared = name in _SHARED or is_looked_at(name, at)
-    if name in _TENSOR_ONLY or (not is_shared and (find_method("torch.Tensor", name) or lookup(name))):
+    effect = lookup(name)
+    if effect is not None and effect.zero_gradient and not effect.in_place and not is_shared:
+        return Builtin(name, lambda machine, call: _rounded(machine, unknown, name, call))
+    if name in _TENSOR_ONLY or (not is_shared and (find_method("torch.Tensor", name) or effect)):
         return of_tensor(m, tensors.as_tensor(m, unknown, at.node, at.frame), name, at)
     if name in ("grad", "data", "shape", "T") and unknown.symbol in m.tensors:
         return of_tensor(m, m.tensors[unknown.symbol], name, at)
     return None
+
+
+def _rounded(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
+    """`x.round(decimals=1)` of a tensor. A method that is given a tensor is none of it: `self.model.angle(t)`."""
+    if all(isinstance(value, Const) for value in call.values):
+        return m.call(m.attribute(tensors.as_tensor(m, unknown, call.node, call.frame), name, call), call)
+    symbol = unknown.symbol
+    return call_unknown(m, symbol.derive(("attribute", name), f"{symbol.text}.{name}"), call)
 
 
 def _makes_another(name: str) -> bool:

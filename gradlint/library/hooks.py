@@ -1,0 +1,113 @@
+"""Hooks that run once a gradient was added up, `register_post_accumulate_grad_hook`: they are given the parameter.
+
+What a hook does with its argument is read from its source. Each place that takes the parameter for its gradient is a
+fact `parameter-for-gradient`, where no place reads the gradient of the argument or hands the argument on:
+
+    def collect(g):
+        master.grad.add_(g / 4)     # adds the parameter up
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret.registry import FUNCTIONS, method, tell
+from gradlint.interpret.values import Abstract, Bound, Call, Function, Tensor
+from gradlint.library.effects import lookup
+from gradlint.source import effects
+from gradlint.source.blocks import walk
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+_KEYS = frozenset(["id", "isinstance", "hash", "print", "len"])  # functions that take it for no tensor
+_DISTRIBUTED = "torch.distributed."
+
+
+@method("torch.Tensor", "register_post_accumulate_grad_hook")
+def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    if tensor.node.parameter is not None:
+        m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-hooked", value=tensor.node))
+    hook = call.get(0, "hook")
+    function, is_method = (hook.function, True) if isinstance(hook, Bound) else (hook, False)
+    if isinstance(function, Function):
+        for node in _mistaken(function.node.source, is_method):
+            at = function.node.code.span((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
+            m.emit(tape.Fact(at=at, what="parameter-for-gradient", value=tensor.node))
+    tell("data call", m, m.symbol(tensor), call)
+    return m.unknown("hook", data=True)
+
+
+def _mistaken(function: ast.AST, is_method: bool) -> list[ast.expr | ast.stmt]:
+    """Where a hook takes its argument for the gradient; nothing where it may read the gradient of that."""
+    name = _argument(function, is_method)
+    parents = {id(inner): node for node in walk(function) for inner in ast.iter_child_nodes(node)}
+    uses = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name]
+    found: list[ast.expr | ast.stmt] = []
+    for use in uses if name else ():
+        mistaken = _taken(use, parents)
+        if mistaken is None:
+            return []
+        found += mistaken
+    return found
+
+
+def _argument(function: ast.AST, is_method: bool) -> str:
+    if not isinstance(function, ast.FunctionDef | ast.Lambda):
+        return ""
+    taken = [*function.args.posonlyargs, *function.args.args][is_method:]
+    return taken[0].arg if taken else ""
+
+
+def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[ast.expr | ast.stmt] | None:
+    """Where a use takes the parameter for a gradient; nowhere, where it asks what it is like; None of any other use."""
+    above = parents.get(id(use))
+    if isinstance(above, ast.AugAssign) and above.target is use:
+        return [above]  # g *= 0.5
+    if not isinstance(use.ctx, ast.Load):
+        return None
+    value: ast.AST = use
+    for outer in _around(use, parents):
+        match outer:
+            case ast.Attribute(attr=name):
+                effect = lookup(name)
+                if name in ("shape", "dtype", "device", "ndim") or (effect is not None and effect.describes):
+                    return []
+                if effect is None:
+                    return None
+                value = outer
+            case ast.Call(func=called) if called is value:
+                if isinstance(called, ast.Attribute) and called.attr.endswith("_"):
+                    return [outer]
+                value = outer
+            case ast.Call(func=ast.Name(id=name)) if name in _KEYS:
+                return []
+            case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith("_") and _is_gradient(owner):
+                return [outer]
+            case ast.Call(func=called) if f"{_DISTRIBUTED}{effects.last(called)}" in FUNCTIONS:
+                return [outer]
+            case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if lookup(name) is not None:
+                value = outer
+            case ast.BinOp() | ast.UnaryOp():
+                value = outer
+            case ast.Return() | ast.Lambda():
+                return None if value is use else [value]  # type: ignore[list-item]
+            case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if _is_gradient(target):
+                return [outer]
+            case _:
+                return None
+    return None
+
+
+def _around(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
+    while (outer := parents.get(id(node))) is not None:
+        yield outer
+        node = outer
+
+
+def _is_gradient(node: ast.AST) -> bool:
+    """Whether it is the gradient of something: `master.grad`."""
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
