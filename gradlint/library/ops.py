@@ -546,6 +546,9 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     from gradlint.library import holdings
 
     node = tensor.node
+    if node.parameter is not None:
+        at, what = call.frame.span(call.node), "thawed" if wanted else "frozen"
+        m.emit(tape.Fact(at=at, what=what, value=node, text=call.frame.text(call.node)))
     is_refused = op == "requires_grad" or (op == "torch.Tensor.requires_grad_" and not wanted)
     if is_refused and node.records and not node.is_leaf:
         _refuses_flag(m, node, call)

@@ -7,7 +7,8 @@ takes probabilities.
 Reports a softmax before `CrossEntropyLoss`, a sigmoid (or softmax) before `BCEWithLogitsLoss`, raw outputs of a layer
 or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the functions as for the modules, and for averages
 of what they give (over time, over a picture, over the members of an ensemble). Reports a `softmax` or `log_softmax` of
-a softmax over the same axis, too: `F.log_softmax(Categorical(logits=x).probs, dim=-1)`.
+a softmax over the same axis, too: `F.log_softmax(Categorical(logits=x).probs, dim=-1)`, also where the results of
+several layers are joined in between.
 
 ## Why it matters
 A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and its gradient
@@ -120,6 +121,7 @@ _REFUSES = {
     "binary_cross_entropy": (_RAW | _RECTIFIED, "probabilities"),
 }
 _OUTER = {"softmax", "log_softmax"}
+_DEEPEST = 3  # joins of what was joined
 _HELP_NESTED = "Take it of the logits."
 _PASSES = {"dropout", "Dropout", "Dropout1d", "Dropout2d", "feature_dropout"}
 _AVERAGES = {"mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d"}
@@ -162,12 +164,21 @@ def _nested(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 def _softmax_below(outer: Value) -> Value | None:
     """The softmax whose very result a softmax or its logarithm is taken of, over the same axis."""
-    steps = list(unchanged(outer.inputs[0], selected=False)) if outer.inputs else []
-    if not steps or any(bare(step.op) == "output" for step in steps):
+    axis = _axis(outer)
+    return _softmax_of(outer.inputs[0], axis) if outer.inputs and axis is not None else None
+
+
+def _softmax_of(value: Value, axis: int, depth: int = 0) -> Value | None:
+    """The softmax over an axis that gave these numbers; the first, where several were joined along another axis."""
+    *steps, inner = unchanged(value, selected=False)
+    if any(bare(step.op) == "output" for step in (*steps, inner)):
         return None
-    inner = steps[-1]
-    axes = {_axis(outer), _axis(inner)}
-    is_same = None not in axes and (len(axes) == 1 or axes == {1, -1})
+    if bare(inner.op) in _JOINS and inner.inputs and depth < _DEEPEST:
+        along = inner.argument(1, "dim") or 0
+        joined = [_softmax_of(source, axis, depth + 1) for source in inner.inputs]
+        return None if along == axis or None in joined else joined[0]
+    own = _axis(inner)
+    is_same = own is not None and (own == axis or {own, axis} == {1, -1})
     return inner if bare(inner.op).lower() == "softmax" and inner.requires_grad and is_same else None
 
 

@@ -1,0 +1,151 @@
+"""# frozen-in-optimizer (GL517)
+
+A module is frozen as a whole, together with those of its parameters that the optimizer was chosen to train.
+
+## What it does
+Reports a statement that freezes the parameters of a module, where an optimizer holds some of them and others in no
+optimizer at all, and nothing unfreezes these before the optimizer steps.
+
+## Why it matters
+Whoever hands an optimizer a selection of a module's parameters wants these trained: adapters, a new head. Frozen with
+the rest, they get no gradient, and the optimizer passes over them. As long as anything else is trained, nothing is
+raised.
+
+## Example
+```python
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+encoder.add_module("adapter", nn.Linear(8, 8))
+head = nn.Linear(8, 1)
+learned = [*encoder.adapter.parameters(), *head.parameters()]
+encoder.requires_grad_(False)  # expect: GL517
+optimizer = torch.optim.SGD(learned, lr=0.1)
+for x in torch.randn(4, 8, 4):
+    loss = head(encoder(x)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+Freeze first, and add what is to be trained afterwards; or freeze the base alone:
+
+```python
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+encoder.requires_grad_(False)
+encoder.add_module("adapter", nn.Linear(8, 8))
+head = nn.Linear(8, 1)
+optimizer = torch.optim.SGD([*encoder.adapter.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(4, 8, 4):
+    loss = head(encoder(x)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it does not report
+- Optimizers that hold all that the statement freezes, `SGD(model.parameters())` of a model with a frozen backbone: they
+  pass over it, as is meant.
+- Parameters that are unfrozen on some path: networks that take turns, layers that are thawed one after another.
+
+## Limits
+A statement that freezes each parameter by a condition of its own, by its name, chooses what it freezes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.dataclass import dataclass
+from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
+from gradlint.rule import Report
+from gradlint.tape import Fact, May, Optimizer, OptimizerStep, Parameter, Tape
+from gradlint_rules.asked import of_tape
+from gradlint_rules.words import calls, listed, places
+
+SEVERITY = Severity.WARNING
+_HELP = "Freeze the module before these are added to it, or freeze the rest alone."
+_Place = tuple[Span, str]  # where a parameter is made, and its path
+
+
+@dataclass(frozen=True, slots=True)
+class _Frozen:
+    """A statement that froze parameters, and those of them that an optimizer holds when it steps."""
+
+    fact: Fact
+    optimizer: Optimizer
+    held: tuple[Parameter, ...]
+
+
+def check(paths: Paths) -> Iterator[Report]:
+    """Every freezing of what an optimizer was given by choice."""
+    reported: set[Span] = set()
+    for found in paths.some(_frozen_on):
+        stays = [each for each in found.held if _is_never_thawed(_place(each), paths)]
+        if stays and found.fact.at not in reported:
+            reported.add(found.fact.at)
+            yield _report(found, stays)
+
+
+def _report(found: _Frozen, stays: Sequence[Parameter]) -> Report:
+    name = found.optimizer.name or found.optimizer.cls or "optimizer"
+    paths = dict.fromkeys(f"`{each.path}`" for each in stays)
+    message = (
+        f"`{found.fact.text}` freezes {listed(list(paths)[:2])}, too, which `{name}` is to train: they stay as they are"
+    )
+    made = Related(found.optimizer.at, f"`{name}` is given a part of what is frozen")
+    return Report(found.fact.at, message, _HELP, places(found.fact.at, *calls(found.fact.stack, ()), made))
+
+
+def _place(parameter: Parameter) -> _Place:
+    return parameter.at, parameter.path
+
+
+def _is_never_thawed(parameter: _Place, paths: Paths) -> bool:
+    """Whether no path unfreezes a parameter behind its freezing, whatever was not run."""
+    return bool(paths.never(lambda tape: parameter in _thawed_on(tape), May.BIND))
+
+
+@of_tape
+def _thawed_on(tape: Tape) -> set[_Place]:
+    """The parameters of a path that are unfrozen after they were frozen."""
+    frozen: set[int] = set()
+    found: set[_Place] = set()
+    for fact in tape.facts("frozen", "thawed"):
+        own = fact.value.parameter if fact.value is not None else None
+        if own is not None and fact.what == "frozen":
+            frozen.add(id(own))
+        elif own is not None and id(own) in frozen:
+            found.add(_place(own))
+    return found
+
+
+def _frozen_on(tape: Tape) -> Iterator[_Frozen]:
+    """The statements of a path that freeze some of what an optimizer steps with, and others that none holds."""
+    frozen = tape.facts("frozen")
+    steps = tape.of(OptimizerStep) if frozen else ()
+    optimizers = list({id(step.optimizer): step.optimizer for step in steps}.values())
+    if not optimizers or not all(each.complete and each.parameters for each in tape.optimizers()):
+        return
+    last = max(step.order for step in steps)
+    for call in dict.fromkeys((fact.at, fact.stack) for fact in frozen):
+        facts = [fact for fact in frozen if (fact.at, fact.stack) == call and fact.order < last]
+        own = list({id(each): each for fact in facts if (each := _own(fact)) is not None}.values())
+        if all(any(each.holds(one) for each in tape.optimizers()) for one in own):
+            continue
+        for optimizer in optimizers:
+            held = tuple(one for one in own if optimizer.holds(one))
+            if held:
+                yield _Frozen(facts[0], optimizer, held)
+
+
+def _own(fact: Fact) -> Parameter | None:
+    return fact.value.parameter if fact.value is not None else None
