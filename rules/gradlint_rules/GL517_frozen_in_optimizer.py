@@ -97,9 +97,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _report(found: _Frozen, stays: Sequence[Parameter]) -> Report:
     name = found.optimizer.name or found.optimizer.cls or "optimizer"
-    paths = dict.fromkeys(f"`{each.path}`" for each in stays)
+    named = dict.fromkeys(f"`{each.path}`" for each in stays)
     message = (
-        f"`{found.fact.text}` freezes {listed(list(paths)[:2])}, too, which `{name}` is to train: they stay as they are"
+        f"`{found.fact.text}` freezes {listed(list(named)[:2])}, too, which `{name}` is to train: they stay as they are"
     )
     made = Related(found.optimizer.at, f"`{name}` is given a part of what is frozen")
     return Report(found.fact.at, message, _HELP, places(found.fact.at, *calls(found.fact.stack, ()), made))
