@@ -37,6 +37,9 @@ def _backward(session: Session, original: Callable[..., Any]) -> Callable[..., A
 
         if session.depth or session.quiet:
             return run()
+        if _is_in_transform():  # it raises
+            session.happened("fact", what="autograd-in-transform", detail="backward")
+            return run()
         wanted = kwargs.get("inputs", args[1] if len(args) > 1 else None)
         facts = {
             "sink": "backward",
@@ -86,6 +89,11 @@ def _listed(things: Any) -> list[torch.Tensor]:
 
 def _is_functorch(tensors: Sequence[torch.Tensor]) -> bool:
     return any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _is_in_transform() -> bool:
+    """Whether a transform of `torch.func` is running."""
+    return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _run(
