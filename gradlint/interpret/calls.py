@@ -512,6 +512,7 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
         args = call.args if "forward" in instance.attrs else [instance, *call.args]
         result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest))
         if instance.module is not None:
+            m.made += 1
             made = tensors.sources(m, [result], call.node, call.frame)
             at = call.frame.span(call.node)
             m.emit(tape.ModuleCall(at=at, module=instance.module, result=made[0] if made else None))
@@ -554,6 +555,7 @@ def _hooked(m: Machine, module: Instance | Object, result: Abstract, call: Call)
 @handles(CALL, Object)
 def call_object(m: Machine, made: Object, call: Call) -> Abstract:
     handler = find_method(made.cls, "__call__")
+    m.made += made.module is not None
     if handler is not None:
         call = _prepared(m, made, call)
         return _hooked(m, made, handler(m, made, call), call)

@@ -50,6 +50,8 @@ TRAINING = (
     tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
 )  # fmt: skip
 
+_IN_PASSING = (tape.Iteration, tape.Fact, tape.ModuleCall)  # what code without a tensor in view leaves, too
+
 Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
 
 EVALUATE: dict[type, Callable[..., Abstract]] = {}
@@ -113,7 +115,7 @@ class Frame:
     on_yield: Callable[[Abstract], Abstract] | None = None
     wanted: int = 0  # of a generator: how many values the loop over it would take
     is_endless: bool = False  # of a function: a `while True` of it came to no end
-    began: tuple[int, int] | None = None  # of a function: the steps, and the values on the tape, when it was called
+    began: tuple[int, int] | None = None  # of a function: the steps, and `made`, when it was called
 
     def span(self, node: ir.Node) -> Span:
         return self.code.places[node]
@@ -236,7 +238,7 @@ class Machine:
         self.loop_count = 0
         self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
-        self.made = 0  # values on the tape
+        self.made = 0  # events on the tape that modules, gradients and optimizers have
         self.spent: dict[ir.Node, int] = {}  # the steps of functions without a tensor in view, of all calls
         self.calm = MAX_CALM  # the steps at which is looked for calls that run for long without a tensor
         self.most = session.most if session.may_train or session.contract else MAX_SILENT
@@ -394,6 +396,7 @@ class Machine:
         event.stack, event.iteration = self.where, self.rounds
         event.assumed = bool(self.frames) and self.is_driver(self.frames[-1])
         self.tape.write(event)
+        self.made += not isinstance(event, _IN_PASSING)
         if isinstance(event, TRAINING):
             self.most = self.session.most
         if isinstance(event, tape.Backward):

@@ -87,6 +87,7 @@ class Session:
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.misses: Callable[[], frozenset[str] | None] = lambda: None
+        self.is_uncounted = False  # a counter was met in no loop that is known to train
         self.may_train = True  # for all that is said where the entry stands
         self.contract = ""  # of a part
         self.entered: ir.Code | None = None  # the file of a part
@@ -295,6 +296,7 @@ class Session:
         """A counter will come to a number, and then begin again: the entry is run again, with rounds enough for whole
         windows and a remainder."""
         loop = self.counting(m)
+        self.is_uncounted |= loop is None
         if period.shown < 2 or loop is None:
             return
         windows = self._windows if any(map(_repeats, m.loops[: m.loops.index(loop)])) else 2

@@ -535,7 +535,10 @@ def _waits(node: ir.If) -> bool:
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
     branch = Branch(_waits(node), node.leaves, node.test if refuses else None, keeps=filters.answer_that_keeps(node))
+    m.session.is_uncounted = False
     value = conditions.ask(m, branch, node.test, frame)
+    if m.session.is_uncounted and _escapes(node.then) and cycles.trains(m, node.behind, frame):
+        m.session.leads_to_training(m)  # if (i + 1) % n: continue
     if branch.met:
         cycles.come_round(m, branch, node, frame)
     if branch.ahead:

@@ -25,7 +25,6 @@ def value(
 ) -> Value:
     """A new value on the tape, made here."""
     made = Value(op, kind, tuple(inputs), frame.span(node), m.where, **fields)
-    m.made += 1
     if not made.text:
         made.text = frame.text(node)
     made.order, made.iteration, made.checkpointed = len(m.tape.events), m.rounds, m.checkpoint

@@ -50,6 +50,8 @@ for i, x in enumerate(batches):
   before the step.
 - Losses that are sums: their gradients are meant to add up.
 - A sum over a part that is divided by a count of the whole batch, which all parts share: they add up to one mean.
+- Losses of all micro-batches, of which each round's alone carries a gradient (`kept[:j] + [model(x[j])] + kept[j + 1 :]`,
+  where `kept` was computed without gradients): their gradients add up to the whole one.
 - Several different losses for one step; the losses of tasks that are learned within the loop.
 
 ## Limits
@@ -66,11 +68,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, InPlace, Iteration, OptimizerStep, Tape, Value
+from gradlint.tape import Backward, Clip, Cut, InPlace, Iteration, OptimizerStep, Tape, Value, ancestors
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
 from gradlint_rules.training import divided
 from gradlint_rules.uncut import unsafe
@@ -94,7 +97,9 @@ def check(paths: Paths) -> Iterator[Report]:
     told: set[Span] = set()
     for account, update, sinks, count, is_shown in (*_counted(paths), *_inner(paths)):
         sink = sinks[0]
-        if sink.at in told or not is_whole_mean(sinks) or _is_divided(account.tape, sinks, update.step):
+        if sink.at in told or not is_whole_mean(sinks) or any(map(_is_of_all, sinks)):
+            continue
+        if _is_divided(account.tape, sinks, update.step):
             continue
         told.add(sink.at)
         yield _report(account, update, sink, count, {} if is_shown else {NOT_SHOWN: "yes"})
@@ -191,6 +196,28 @@ def _batches(loop: Iteration, sink: Backward) -> _Parts:
 
 def _after(loop: Iteration) -> str:
     return f"after the loop over `{loop.text}`" if loop.text else f"after the loop in line {loop.at.line}"
+
+
+def _is_of_all(sink: Backward) -> bool:
+    """Whether a loss is of all micro-batches, of which this round's alone has a gradient.
+
+    features = torch.cat(kept[:j] + [model(x[j])] + kept[j + 1 :])  # kept: model(x) of all, under no_grad
+    """
+    trained = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
+    return any(
+        _is_kept_result(given, trained)
+        for value in sink.graph
+        if sum(given.requires_grad for given in value.inputs) < len(value.inputs)
+        for given in value.inputs
+    )
+
+
+def _is_kept_result(value: Value, trained: AbstractSet[int]) -> bool:
+    """Whether it was computed from these parameters with grad mode off."""
+    return not value.requires_grad and any(
+        each.cut is Cut.GRAD_MODE and any(given.parameter and id(given.parameter) in trained for given in each.inputs)
+        for each in ancestors(value)
+    )
 
 
 def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> bool:

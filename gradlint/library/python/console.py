@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import alias, attribute, function, method
-from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Object
+from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Unknown
 from gradlint.library.python.results import fresh, place, text
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 alias("typing_extensions", "typing")
 
 
-@function("builtins.print", "builtins.breakpoint", "builtins.help", "builtins.exec")
+@function("builtins.print", "builtins.breakpoint", "builtins.help")
 def silent(m: Machine, call: Call) -> Abstract:
     """What leaves nothing behind."""
     return NONE
@@ -30,6 +30,19 @@ def input_(m: Machine, call: Call) -> Abstract:
 def open_(m: Machine, call: Call) -> Abstract:
     """`open(path)`."""
     return fresh(m, call)
+
+
+@function("builtins.exec")
+def run_text(m: Machine, call: Call) -> Abstract:
+    """`exec(open("configurator.py").read())` at the top of a script: its flags are settings, which that can change."""
+    frame = call.frame
+    if frame.is_script and len(call.args) == 1 and not isinstance(call.args[0], Const):
+        for name, value in frame.locals.items():
+            if isinstance(value, Const) and type(value.value) is bool:
+                symbol = m.session.library_symbol(f"{frame.code.path}:{name}").derive("set", name)
+                m.session.settings[symbol] = value
+                frame.locals[name] = Unknown(symbol, data=True, type="bool")
+    return NONE
 
 
 @function("builtins.eval", "builtins.__import__", "importlib.import_module")
