@@ -115,6 +115,8 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
                 m.state.setdefault("defaults", {})[given.symbol] = default.value
         elif m.session.contract and isinstance(default, _KEPT):
             found[parameter.name] = default
+        elif not m.session.contract and isinstance(default, Object) and default.module is None:
+            found[parameter.name] = m.session.parameter(m, entered, parameter)  # device=torch.device("cuda")
     return found
 
 

@@ -50,8 +50,8 @@ for i, x in enumerate(batches):
   before the step.
 - Losses that are sums: their gradients are meant to add up.
 - A sum over a part that is divided by a count of the whole batch, which all parts share: they add up to one mean.
-- Losses of all micro-batches, of which each round's alone carries a gradient (`kept[:j] + [model(x[j])] + kept[j + 1 :]`,
-  where `kept` was computed without gradients): their gradients add up to the whole one.
+- Losses of all micro-batches, of which each round's alone carries a gradient: `kept[:j] + [model(x[j])] + kept[j + 1:]`
+  where `kept` was computed without gradients. Their gradients add up to the whole one.
 - Several different losses for one step; the losses of tasks that are learned within the loop.
 
 ## Limits
