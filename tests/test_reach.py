@@ -427,7 +427,40 @@ EXITS = (
         optimizer.step()
 """
 )
+CONFIGURED = """\
+import torch
+from torch import nn
+
+profile = False
+exec(open("configurator.py").read())
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters())
+for _ in range(8):
+    optimizer.zero_grad()
+    if profile:
+        net(torch.randn(2, 4)).mean().backward()
+    else:
+        net(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+"""
+SKIPPED = """\
+import torch
+
+
+def train(net, loader, optimizer, config):
+    seen = []
+    for i, x in enumerate(loader):
+        seen.append(x)
+        if (i + 1) % config.window > 0:
+            continue
+        optimizer.zero_grad()
+        for each in seen:
+            (net(each).mean() / config.window).backward()
+        optimizer.step()
+        seen = []
+"""
 FOLLOWED = {
+    "flags that exec can change": CONFIGURED, "a counter that skips rounds": SKIPPED,
     "options of a command line": OPTIONS, "settings that nobody gives": LEARNER, "a list that has to fill": FILLED,
     "many short calls": SHORT, "sides that end the program": EXITS,
 }  # fmt: skip
