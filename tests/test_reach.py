@@ -486,3 +486,67 @@ def test_a_method_of_something_unknown_that_is_given_a_tensor_rounds_nothing(
         "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
     )
     assert [finding.code for finding in gradlint.check([script], select=["GL108"])] == codes
+HANDED = """\
+import sys
+from typing import Tuple
+
+import unseen
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+
+class Trainer(unseen.Base):
+    def __init__(self, model, mode=None, pair: Tuple[Optimizer, LambdaLR] = (None, None)):
+        self.model = model
+        if mode == "distributed" and unseen.ranks() == 1:
+            print("nothing to distribute to")
+            sys.exit(1)
+        self.adviser, self.plan = pair
+
+    def criterion(self, batch):
+        raise NotImplementedError
+
+    def fit(self, loader):
+        if not len(loader):
+            sys.exit("no batches")
+        for batch in loader:
+            {first}
+            self.adviser.zero_grad()
+            self.criterion(self.model(batch)).backward()
+            self.adviser.step()
+            {last}
+"""
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_what_a_tuple_is_annotated_with_is_handed_in(comes_first: bool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    step, nothing = "self.plan.step()", "pass"
+    path.write_text(HANDED.format(first=step if comes_first else nothing, last=nothing if comes_first else step))
+    assert [finding.code for finding in gradlint.check([path])] == (["GL510"] if comes_first else [])
+
+
+YIELDING = """\
+from contextlib import contextmanager
+
+import torch
+
+
+class Plugin:
+    @contextmanager
+    def step_context(self):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        ('yield torch.autocast("cpu")', ["GL303"]),
+        ('with torch.autocast("cpu"):\n            yield', []),
+    ],
+)
+def test_a_context_that_a_method_yields_and_nobody_names(body: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "plugin.py"
+    path.write_text(YIELDING.format(body=body))
+    assert [finding.code for finding in gradlint.check([path])] == codes

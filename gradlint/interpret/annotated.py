@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 _OF_CLASSES = frozenset(["builtins.type", "typing.Type"])
+_TUPLES = frozenset(["builtins.tuple", "typing.Tuple"])
 _CHOICES = frozenset(["typing.Union", "typing.Optional"])
 
 
@@ -32,6 +33,14 @@ def classes(m: Machine, annotation: ir.Node, frame: Frame, *, within: bool = Fal
         case ir.Name() | ir.Attribute():
             found = m.evaluate(annotation, frame) if within else None
             return [found] if isinstance(found, Class) else []
+    return []
+
+
+def of_tuple(m: Machine, annotation: ir.Node, frame: Frame) -> list[ir.Node]:
+    """What the items of a tuple are annotated with: `tuple[Optimizer, LRScheduler]`; none of another annotation."""
+    match annotation:
+        case ir.Subscript(target=target, index=ir.Display(items=items)) if _library_name(m, target, frame) in _TUPLES:
+            return items
     return []
 
 

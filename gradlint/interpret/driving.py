@@ -113,11 +113,17 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
             found[parameter.name] = given
             if m.oracle.prepares and isinstance(given, Unknown):
                 m.state.setdefault("defaults", {})[given.symbol] = default.value
+        elif isinstance(default, Sequence) and any(map(_is_none, default.items)):
+            found[parameter.name] = m.session.parameter(m, entered, parameter)
         elif m.session.contract and isinstance(default, _KEPT):
             found[parameter.name] = default
         elif not m.session.contract and isinstance(default, Object) and default.module is None:
             found[parameter.name] = m.session.parameter(m, entered, parameter)  # device=torch.device("cuda")
     return found
+
+
+def _is_none(value: Abstract) -> bool:
+    return isinstance(value, Const) and value.value is None
 
 
 def _written(part: Abstract | None) -> Abstract | None:

@@ -410,8 +410,11 @@ def explore(
 
 
 def is_lost(made: tape.Tape) -> bool:
-    """Whether an exception has ended a path."""
-    return any(isinstance(event, tape.End) and event.raised == "exception" for event in made.events[-1:])
+    """Whether an exception has ended a path, or `sys.exit()` before any training: a program is taken to work."""
+    raised = next((event.raised for event in made.events[-1:] if isinstance(event, tape.End)), "")
+    if raised == "exit":
+        return not any(isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events)
+    return raised == "exception"
 
 
 def _shown(made: tape.Tape) -> Iterator[object]:

@@ -161,13 +161,24 @@ class Session:
         if self.contract and m.oracle.prepares and symbol not in self.blocks:
             named = annotated.classes(m, written, function.scope, within=True)
             self.blocks[symbol] = [cls for cls in named if calls.is_module(cls)], written, function.scope
+        items = annotated.of_tuple(m, written, function.scope)
+        if items:
+            own = [symbol.derive(("item", position), f"{symbol.text}[{position}]") for position in range(len(items))]
+            made = [self._typed(m, function, parameter, *each) for each in zip(items, own, strict=True)]
+            known = [each or Unknown(item) for each, item in zip(made, own, strict=True)]
+            return Sequence("tuple", known) if any(isinstance(each, Object) for each in made) else None
+        made = self._typed(m, function, parameter, written, symbol)
+        is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
+        return made if is_plain or written is parameter.annotation else None
+
+    def _typed(
+        self, m: Machine, function: Function, parameter: ir.Parameter, written: ir.Node, symbol: Symbol
+    ) -> Abstract | None:
         annotation = m.evaluate(written, function.scope)
         if isinstance(annotation, Class):
             self.classes[symbol] = annotation
-        maker = TYPES.get(annotation.name) if isinstance(annotation, Lib) else None
-        made = maker(m, symbol, function, parameter) if maker is not None else None
-        is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
-        return made if is_plain or written is parameter.annotation else None
+        maker = TYPES.get(canonical(annotation.name)) if isinstance(annotation, Lib) else None
+        return maker(m, symbol, function, parameter) if maker is not None else None
 
     def called_as(self, m: Machine, symbol: Symbol) -> Class | None:
         """The class that a constructor is given where it calls what its annotation says to be an object of it.
@@ -392,12 +403,12 @@ class Session:
         if self.may_train and not self.contract and not m.has_trained():
             self._pass_over(reversed(list(running)), "steps")
 
-    def gets_past(self, tapes: list[tape.Tape]) -> None:
-        """Exceptions have ended all paths before any training: the innermost call that cannot train is not run again.
+    def gets_past(self) -> None:
+        """Exceptions have ended paths, and none has trained: the innermost call that cannot train is not run again.
 
         `def get_model(self): raise NotImplementedError`: there are subclasses out of view.
         """
-        if self.has_learned or not self.may_train or self.contract or len(self.raised) < len(tapes):
+        if self.has_learned or not self.may_train or self.contract:
             return
         for running in self.raised:
             self._pass_over(running, "raises")
@@ -503,7 +514,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
     while True:
         try:
             tapes = list(_paths(program, path, entry, session))
-            session.gets_past(tapes)
+            session.gets_past()
         except Restart:
             program.forget(known)
             session.executed.clear()  # the paths are run anew, those first that may not come to it

@@ -174,6 +174,8 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
         return lookup(plain, "indices") or effect
     if plain == "scaled_dot_product_attention" and _is_fused(args, call):
         return lookup(plain, "fused") or effect
+    if plain == "pad" and call.constant(2, "mode") in ("reflect", "replicate"):
+        return lookup(plain, "reflect") or effect
     mode = call.constant(None, "rounding_mode")
     if plain.removesuffix("_") in ("div", "divide", "true_divide") and isinstance(mode, str):
         return lookup(plain, mode) or effect

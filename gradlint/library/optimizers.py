@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 OPTIMIZER = "torch.optim.Optimizer"
-SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
+_SCHEDULERS = "torch.optim.lr_scheduler"
+SCHEDULER = f"{_SCHEDULERS}.LRScheduler"
 for _home in (
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "optimizer", "radam",
     "rmsprop", "rprop", "sgd", "sparse_adam",
@@ -328,3 +329,10 @@ def scheduler_state(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
 def typed_optimizer(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
     handle = tape.Optimizer(symbol.text, OPTIMIZER, function.node.code.span(function.node.at), complete=False)
     return Object(OPTIMIZER, handle.at, {"handle": handle, "nullable": True})
+
+
+@typed(f"{_SCHEDULERS}.LambdaLR", SCHEDULER, f"{_SCHEDULERS}._LRScheduler")
+def typed_scheduler(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
+    """A scheduler of an optimizer that is handed in, too; of which class derived from that, nobody says."""
+    at = function.node.code.span(function.node.at)
+    return Object(SCHEDULER, at, {"handle": tape.Scheduler(symbol.text, at, None, SCHEDULER), "nullable": True})

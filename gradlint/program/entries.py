@@ -158,13 +158,19 @@ def entries(source: Source) -> list[Entry]:
     samples = _samples(tree) if "Dataset" in source.text else ()
     taken = {entry.function for entry in reached}
     found += reached + [entry for entry in samples if entry.function not in taken]
-    judged = {(entry.function, entry.line) for entry in reached if not is_forward(entry)}
+    judged = {(entry.function, entry.line) for entry in reached if judges(entry)}
     return found + list(_parts(source, known, judged))
 
 
-def is_forward(entry: Entry) -> bool:
-    """Whether it enters the `forward` of a class for a backward within: what it gives is not back-propagated there."""
-    return not entry.contract and len(entry.function) > 1 and entry.function[-1] == "forward"
+def judges(entry: Entry) -> bool:
+    """Whether what it runs is judged by that.
+
+    Not where it enters a `forward` for a backward within, or a function for a context that it makes: what these give is
+    not back-propagated there.
+    """
+    if entry.contract or not entry.function:
+        return True
+    return entry.trains and (len(entry.function) == 1 or entry.function[-1] != "forward")
 
 
 def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str, ...], int]]) -> Iterator[Entry]:
@@ -280,7 +286,7 @@ class Ran:
         """Adds what an entry has run."""
         self.executed.update(executed)
         self.reached.update(reached)
-        if not is_forward(entry):
+        if judges(entry):
             self.trained.update(executed)
 
     def through(self, path: Path, entry: Entry, backwards: Iterable[Written]) -> bool:
