@@ -486,6 +486,8 @@ def test_a_method_of_something_unknown_that_is_given_a_tensor_rounds_nothing(
         "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
     )
     assert [finding.code for finding in gradlint.check([script], select=["GL108"])] == codes
+
+
 HANDED = """\
 import sys
 from typing import Tuple

@@ -21,13 +21,18 @@ MOST_PARTS = 40  # of a question that are looked through
 
 def answer_that_keeps(branch: ir.If) -> bool | None:
     """The answer by which an item is not left out; None where both sides do something with it."""
-    if _passes_on(branch.then) and not branch.otherwise:
+    if (_passes_on(branch.then) or _refuses(branch.then)) and not branch.otherwise:
         return False
     return True if _is_filter(branch) else None
 
 
 def _passes_on(block: Sequence[ir.Node]) -> bool:
     return len(block) == 1 and isinstance(block[0], ir.Jump) and block[0].kind == "continue"
+
+
+def _refuses(block: Sequence[ir.Node]) -> bool:
+    """Whether it ends the program, which is taken to work: `if "/" in name: raise ValueError(name)`."""
+    return bool(block) and isinstance(block[-1], ir.Raise)
 
 
 def _is_filter(branch: ir.If) -> bool:

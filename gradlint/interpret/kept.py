@@ -33,7 +33,7 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
     for calls, frame in enumerate(m.frames, outer):
         for value in frame.locals.values():
             _search(m, loop, value, holders, seen, calls, 0)
-    sure = _sure(m) if holders else frozenset()
+    sure = _sure(m) if holders else frozenset[int]()
     for node, at, how in holders.values():
         if how in _CARRIED and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
             continue
@@ -150,7 +150,7 @@ def _search(
             holders.setdefault(id(node), (node, at, "sum" if at == node.at else "state"))
         return
     if isinstance(value, Sequence | Mapping):
-        _search_container(m, loop, value, holders)
+        _search_container(m, loop, value, holders, _sure(m))
     own = None if isinstance(value, Instance | Object) else calls
     for inner in _inside(value) if depth < MAX_DEPTH else ():
         _search(m, loop, inner, holders, seen, own, depth + 1)
@@ -162,14 +162,18 @@ def _bound(node: Value, calls: int | None) -> Span:
 
 
 def _search_container(
-    m: Machine, loop: Loop, container: Sequence | Mapping, holders: dict[int, tuple[Value, Span, str]]
+    m: Machine,
+    loop: Loop,
+    container: Sequence | Mapping,
+    holders: dict[int, tuple[Value, Span, str]],
+    sure: frozenset[int],
 ) -> None:
-    """A list that got a graph in every round."""
+    """A list that got a graph in every round; that of a model which is handed in, where a backward ran through it."""
     rounds: set[int] = set()
     last: Value | None = None
     for item in _inside(container):
         for node in _nodes(m, item):
-            if node.records and not node.assumed:
+            if node.records and (not node.assumed or id(node) in sure):
                 rounds |= _own_rounds(loop, node)
                 last = node
     if last is not None and len(rounds) >= loop.round:

@@ -59,8 +59,9 @@ Or back-propagate all losses before any step.
 - Parameters that the graph did not save: a bias, an embedding, the weight of a Linear whose input needs no gradient.
 
 ## Limits
-Which parameters an unknown module saves is unknown, and nothing is said of them. Updates through `.data` go unnoticed
-by PyTorch: they are `data-mutation` (GL204).
+Which parameters an unknown module saves is unknown: a `warning` where a gradient goes on through it, and every model
+that the backward before the step has taught is in the later graph, so that the step changes one of them in any case.
+Updates through `.data` go unnoticed by PyTorch: they are `data-mutation` (GL204).
 """
 
 from __future__ import annotations
@@ -68,13 +69,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Severity
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint_rules.order import names_of
+from gradlint_rules.outrun import outrun
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, loss_of
+from gradlint_rules.words import backward, loss_of, places, quoted, to_sink
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -87,6 +89,21 @@ def check(paths: Paths) -> Iterator[Report]:
     for found in overwritten(paths, counted=True):
         if found.is_parameter or is_step(found.write.op):
             yield Report(found.at, _message(found), _HELP, found.related, hints=_ordered(found))
+    yield from _out_of_view(paths)
+
+
+def _out_of_view(paths: Paths) -> Iterator[Report]:
+    """Steps of optimizers that are handed in, over models that are, too."""
+    told: set[Span] = set()
+    for found in paths.some(outrun):
+        at = found.step.at
+        if at not in told:
+            told.add(at)
+            graph = f"the graph of {loss_of(found.sink)} has run through before ({quoted(found.made)})"
+            message = f"the step changes parameters that {graph}: {backward(found.sink)} raises"
+            related = places(at, Related(found.made.at, "computed before the step"), to_sink(found.sink))
+            lines = {"steps": str(at.line), "sinks": str(found.sink.at.line)}
+            yield Report(at, message, _HELP, related, severity=Severity.WARNING, hints=lines)
 
 
 def _message(found: Overwritten) -> str:

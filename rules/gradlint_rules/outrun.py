@@ -1,0 +1,75 @@
+"""Steps that outrun a backward through models out of view: of a graph that has run through them before the step.
+
+actor_loss = -critic(states, actor(states)).mean()
+critic_loss.backward(retain_graph=True)
+critic_optimizer.step()
+actor_loss.backward()       # critic has computed with weights that are gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from gradlint.dataclass import dataclass
+from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Kind, ModuleCall, OptimizerStep, Tape, Value
+
+_NO_MODULE = frozenset([OF_A_FUNCTION, GIVEN_NOTHING])
+
+
+@dataclass(frozen=True, slots=True)
+class Outrun:
+    """A step, the backward behind it, and what a model out of view has computed before the step."""
+
+    step: OptimizerStep
+    sink: Backward
+    made: Value
+
+
+def outrun(tape: Tape) -> Iterator[Outrun]:
+    """The steps that change what a later backward runs through, whatever the optimizer holds of what was taught.
+
+    Which parameters that are is not known: all models that the backward before the step has reached are in the way.
+    """
+    sinks = [sink for sink in tape.backwards() if not sink.assumed and not sink.caught]
+    called = {id(call.result): call.order for call in tape.of(ModuleCall) if call.result is not None}
+    for step in tape.of(OptimizerStep):
+        before = [sink for sink in sinks if sink.order < step.order]
+        after = [sink for sink in sinks if sink.order > step.order]
+        if step.assumed or not before or not after or step.optimizer.parameters:
+            continue
+        taught = _models(before[-1])
+        for sink in after:
+            made = {id(leaf): value for value, leaf in _calls(sink) if called.get(id(value), step.order) < step.order}
+            is_met = bool(taught) and taught <= made.keys() and _retains(before[-1], sink)
+            shared = {id(value) for value in before[-1].graph} if before[-1].retain_graph else frozenset[int]()
+            kept = (value for leaf, value in made.items() if leaf in taught)
+            first = next((value for value in kept if _is_fed(value) or id(value) in shared), None)
+            if is_met and first is not None:
+                yield Outrun(step, sink, first)
+
+
+def _models(sink: Backward) -> Set[int]:
+    """The models out of view, by their parameters, that a backward reaches."""
+    return {id(leaf) for _, leaf in _calls(sink)}
+
+
+def _calls(sink: Backward) -> Iterator[tuple[Value, Value]]:
+    """What calls of models out of view have made of a graph, each with the parameters of the model."""
+    for value in sink.graph:
+        for leaf in value.inputs:
+            is_model = leaf.kind is Kind.PARAMETER and leaf.assumed and leaf.flags.isdisjoint(_NO_MODULE)
+            if value.op == "call" and is_model:
+                yield value, leaf
+
+
+def _is_fed(made: Value) -> bool:
+    """Whether the model had to keep its weights: a gradient goes on through it to what it was given."""
+    return any(source.requires_grad and source.kind is Kind.OPERATION for source in made.inputs)
+
+
+def _retains(first: Backward, sink: Backward) -> bool:
+    """Whether the later backward can be come to: the first has left what both run through."""
+    if first.retain_graph or first.create_graph:
+        return True
+    freed = {id(value) for value in first.graph if value.op == "call"}
+    return freed.isdisjoint(id(value) for value in sink.graph)
