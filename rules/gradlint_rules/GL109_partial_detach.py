@@ -80,7 +80,7 @@ print(entropy.item())
 - Targets, teachers, bootstrap values, baselines and advantages; both halves of a commitment loss; states detached
   between the chunks of a sequence.
 - Weights and masks: `loss / loss.item()`, `(p > 0.5) * loss`, a detached factor.
-- What is only logged.
+- What is only logged, and what other losses teach alone: `alpha = log_alpha.exp().item()`.
 - A bound that is taken from the rest of the loss and added again.
 
 ## Limits
@@ -129,7 +129,8 @@ def check(paths: Paths) -> Iterator[Report]:
                     yield _report_term(arrival, cut, term)
             is_cut_short = any(value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape))
             for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
-                if cut.at not in told and _is_known_to_carry(cut, arrival.tape):
+                is_known = cut.at not in told and _is_known_to_carry(cut, arrival.tape)
+                if is_known and not _is_taught_by_another(cut, arrival):
                     told.add(cut.at)
                     yield _report(arrival, cut, share)
 
@@ -147,6 +148,15 @@ def _is_known_to_carry(cut: Value, tape: Tape) -> bool:
     if optimizers and all(optimizer.complete for optimizer in optimizers):
         return False
     return any(not leaf.flags & {GIVEN_NOTHING, OF_A_FUNCTION} for leaf in trained)
+
+
+def _is_taught_by_another(cut: Value, arrival: Arrival) -> bool:
+    """Whether this backward teaches nothing below a cut, and others all of it: `alpha = log_alpha.exp().item()`."""
+    own = {id(leaf) for leaf in leaves(arrival.sink.value)}
+    below = {id(leaf) for source in cut.inputs for leaf in leaves(source)}
+    others = (sink for sink in arrival.tape.backwards() if sink.at != arrival.sink.at)
+    taught = {id(leaf) for sink in others for leaf in leaves(sink.value)}
+    return below.isdisjoint(own) and below <= taught
 
 
 def _is_held(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
