@@ -164,9 +164,9 @@ class Session:
         items = annotated.of_tuple(m, written, function.scope)
         if items:
             own = [symbol.derive(("item", position), f"{symbol.text}[{position}]") for position in range(len(items))]
-            made = [self._typed(m, function, parameter, *each) for each in zip(items, own, strict=True)]
-            known = [each or Unknown(item) for each, item in zip(made, own, strict=True)]
-            return Sequence("tuple", known) if any(isinstance(each, Object) for each in made) else None
+            typed = [self._typed(m, function, parameter, *each) for each in zip(items, own, strict=True)]
+            known = [each or Unknown(item) for each, item in zip(typed, own, strict=True)]
+            return Sequence("tuple", known) if any(isinstance(each, Object) for each in typed) else None
         made = self._typed(m, function, parameter, written, symbol)
         is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
         return made if is_plain or written is parameter.annotation else None
