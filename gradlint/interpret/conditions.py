@@ -502,6 +502,8 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
     end = estimates.end(m, left.symbol)
     if end is not None:
         return Const(end)
+    if m.session.contract:  # who calls a part counts its calls: nothing else does
+        return None
     if relation == "==" or (relation in ("<=", ">") and _WINDOWS.search(left.symbol.text.lower())):
         return window(m, left)
     return None
@@ -532,7 +534,8 @@ def _default(m: Machine, unknown: Unknown) -> Const | None:
 
 def is_length(m: Machine, unknown: Unknown) -> bool:
     """Whether an unknown number is a length, met in a training loop: that is taken to have as many rounds."""
-    return m.session.takes_batches(m) and unknown.symbol in m.state.get("lengths", ())
+    takes_batches = m.session.takes_batches(m) and not m.session.contract  # a driver's rounds say nothing of lengths
+    return takes_batches and unknown.symbol in m.state.get("lengths", ())
 
 
 def length(m: Machine, unknown: Unknown) -> Const:

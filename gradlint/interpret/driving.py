@@ -7,6 +7,7 @@ the definition of the part, and its events are `assumed`.
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 from collections.abc import Iterable
 from pathlib import Path
@@ -86,7 +87,9 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
         "minimised": _MINIMISED,
         "saved": _SAVED,
         "untrained": Builtin("untrained", functools.partial(_untrained, owner)),
-        "another_batch": Builtin("another_batch", functools.partial(_another_batch, owner, arguments.values())),
+        "another_batch": Builtin(
+            "another_batch", functools.partial(_another_batch, owner, _as_given(arguments.values()))
+        ),
     }
     try:
         known = [helpers[name] for name in names if name in helpers]
@@ -196,7 +199,12 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
 
 
-def _another_batch(owner: Abstract, given: Iterable[Abstract], m: Machine, call: Call) -> Abstract:
+def _as_given(arguments: Iterable[Abstract]) -> list[tuple[Abstract, Value | None]]:
+    """What a part is called with, each with the tensor that it is before anything is done to it."""
+    return [(each, copy.copy(each.node) if isinstance(each, Tensor) else None) for each in arguments]
+
+
+def _another_batch(owner: Abstract, given: Iterable[tuple[Abstract, Value | None]], m: Machine, call: Call) -> Abstract:
     """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these.
 
     What a module keeps of a batch is put back by whoever calls it; but nobody puts back a buffer.
@@ -205,12 +213,16 @@ def _another_batch(owner: Abstract, given: Iterable[Abstract], m: Machine, call:
         for name, value in each.attrs.items():
             if name not in each.state.get("buffers", ()) and any(node.iteration for node in _held(value)):
                 each.attrs[name] = Unknown(m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True)
-    symbols = [value.symbol for value in given if isinstance(value, Unknown)]
+    for value, node in given:
+        if isinstance(value, Tensor) and node is not None:
+            value.node = copy.copy(node)
+            value.node.storage = Storage()
+    symbols = [value.symbol for value, _ in given if isinstance(value, Unknown)]
     for symbol in symbols:
         m.tensors.pop(symbol, None)
         m.nodes.pop(symbol, None)
         symbols += symbol.derived.values()
-    for value in given:
+    for value, _ in given:
         if isinstance(value, Unknown) and value.type == "tensor":
             _identify(m, value, call)
     return NONE

@@ -327,7 +327,12 @@ class Session:
             self.restart()
 
     def counting(self, m: Machine) -> Loop | None:
-        """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks within it."""
+        """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks within it.
+
+        None where the driver of a part trains: how many rounds there are says nothing.
+        """
+        if self.contract:
+            return None
         return next((loop for loop in reversed(m.loops) if loop.over and self._takes_batches(m, loop)), None)
 
     def leads_to_training(self, m: Machine) -> None:
@@ -342,6 +347,8 @@ class Session:
 
     def guess(self, m: Machine) -> None:
         """A counter met an unknown number, which is taken to be a small one."""
+        if self.contract:
+            return
         loop = self.counting(m) or m.loops[-1]
         if loop.node not in self.guesses:
             self.guesses.add(loop.node)

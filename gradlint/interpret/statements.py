@@ -6,7 +6,19 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import ahead, calls, calm, conditions, counters, cycles, dispatch, filters, kept, tensors
+from gradlint.interpret import (
+    ahead,
+    calls,
+    calm,
+    conditions,
+    counters,
+    cycles,
+    decorators,
+    dispatch,
+    filters,
+    kept,
+    tensors,
+)
 from gradlint.interpret.expressions import ARITHMETIC, OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
@@ -859,7 +871,7 @@ def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, 
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
     made = calls.within(m, MOST_DECORATING, lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)))
-    return value if made is None or isinstance(made, Unknown) else made
+    return value if made is None or isinstance(made, Unknown) or decorators.passes_on(made, value) else made
 
 
 @handles(EXECUTE, ir.Class)

@@ -332,7 +332,7 @@ class Program:
             self.pending.add(id(statement))
             for other in _names(statement):
                 self.resting.setdefault((frame.code.path, other), set()).add((frame.code.path, name))
-            asked = m.oracle.asked
+            asked, steps = m.oracle.asked, m.steps
             imports = isinstance(statement, ir.Import | ir.ImportFrom)
             self.importing += imports
             try:
@@ -342,6 +342,8 @@ class Program:
             finally:
                 self.importing -= imports
                 self.pending.discard(id(statement))
+                if m.session.contract and frame.code is not m.session.entered:
+                    m.steps = steps  # a part has steps of its own, whatever is imported for the first time
             if name in frame.locals:
                 if m.oracle.asked > asked and _hangs_on_branches(statement, frame.locals[name]):
                     self.decided.add((frame, name))

@@ -24,8 +24,9 @@ def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape)
 
 def is_a_mistake(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
     """Whether nobody freezes a parameter so, whatever an object is made with."""
-    is_in_between = _is_called_where_it_is_cut(cut, parameter, sink, tape) or _is_of_a_row(cut, parameter, sink, tape)
-    return not is_deliberate(cut) or is_in_between
+    if not is_deliberate(cut) or _is_called_where_it_is_cut(cut, parameter, sink, tape):
+        return True
+    return _is_of_a_row(cut, parameter, sink, tape)
 
 
 def is_deliberate(cut: Value) -> bool:
@@ -47,7 +48,8 @@ def _owners(parameter: Parameter) -> list[Module]:
 def _is_called_where_it_is_cut(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
     """Whether the call of a function that cuts computes with the parameter itself."""
     where = cut.cut_stack or cut.stack
-    return any(user.stack == where for user in _users(tape)[id(sink)].get(id(parameter), ()))
+    users = _users(tape)[id(sink)].get(id(parameter), ())
+    return any(user.stack == where for user in users if user is not cut)
 
 
 def _is_of_a_row(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
