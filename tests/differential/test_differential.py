@@ -22,8 +22,8 @@ from gradlint.finding import Severity
 from gradlint.tape import Kind, Tape, leaves
 
 PROGRAMS = int(os.environ.get("GRADLINT_PROGRAMS", "500"))
-AGREEMENT = 0.98  # of what is said
-ROUTES = 0.98  # of where gradients come to
+AGREEMENT = 0.995  # of what is said
+ROUTES = 0.995  # of where gradients come to
 KINDS = {
     "gradient": ["GL101", "GL102", "GL103", "GL104", "GL105", "GL107"],
     "saved": ["GL201", "GL203"],
