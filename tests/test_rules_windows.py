@@ -13,6 +13,9 @@ import re
 import textwrap
 from typing import Any
 
+import pytest
+
+import gradlint
 from gradlint.analysis import analyze
 
 SETUP = """\
@@ -167,3 +170,30 @@ def test_windows_are_told_exactly_where_torch_shows_a_fault(tmp_path: pathlib.Pa
     loops = LOOPS.splitlines()
     told = codes_of_gradlint(tmp_path, loops)
     assert dict(zip(loops, told, strict=True)) == {loop: codes_of_torch(loop) for loop in loops}
+
+
+OUT_OF_VIEW = """\
+import torch
+import unseen
+
+
+def train(net, loader, optimizer, accumulate):
+    criterion, kept = unseen.build_loss(), unseen.features(loader)
+    for batch in loader:
+        for part in range(accumulate):
+            {}
+            total_loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "found"),
+    [("total_loss = sum(criterion(**kept).values())", []), ("total_loss = criterion(net(batch[part]))", ["GL503"])],
+)
+def test_a_loss_of_something_out_of_view_is_not_known_to_be_whole(
+    loss: str, found: list[str], tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "train.py").write_text(OUT_OF_VIEW.format(loss))
+    assert [each.code for each in gradlint.check([tmp_path / "train.py"])] == found

@@ -52,6 +52,7 @@ for i, x in enumerate(batches):
 - A sum over a part that is divided by a count of the whole batch, which all parts share: they add up to one mean.
 - Losses of all micro-batches, of which each round's alone carries a gradient: `kept[:j] + [model(x[j])] + kept[j + 1:]`
   where `kept` was computed without gradients. Their gradients add up to the whole one.
+- A loss of which nothing is known but that a function out of view gave it there: `sum(criterion(**kept).values())`
 - Several different losses for one step; the losses of tasks that are learned within the loop.
 
 ## Limits
@@ -97,7 +98,9 @@ def check(paths: Paths) -> Iterator[Report]:
     told: set[Span] = set()
     for account, update, sinks, count, is_shown in (*_counted(paths), *_inner(paths)):
         sink = sinks[0]
-        if sink.at in told or not is_whole_mean(sinks) or any(map(_is_of_all, sinks)):
+        if sink.at in told or not is_whole_mean(sinks):
+            continue
+        if any(map(_is_of_all, sinks)) or any(map(_is_out_of_view, sinks[1:])):
             continue
         if _is_divided(account.tape, sinks, update.step):
             continue
@@ -210,6 +213,14 @@ def _is_of_all(sink: Backward) -> bool:
         if sum(given.requires_grad for given in value.inputs) < len(value.inputs)
         for given in value.inputs
     )
+
+
+def _is_out_of_view(sink: Backward) -> bool:
+    """Whether all that a loss hangs on was first met in its own round: `sum(criterion(**kept).values())`.
+
+    A model, or a criterion that is given what it made, was there in the round before.
+    """
+    return bool(sink.leaves) and all(leaf.assumed and leaf.iteration == sink.iteration for leaf in sink.leaves)
 
 
 def _is_kept_result(value: Value, trained: AbstractSet[int]) -> bool:
