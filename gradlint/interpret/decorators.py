@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.interpret.values import Abstract, Function
-from gradlint.program import hazards
 from gradlint.source import effects
 from gradlint.tape import May
 
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
 _BESIDE = May.WRITE | May.KEEP | May.BIND | May.LEAVE  # what is done to names, lists and dicts
+_ON_TENSORS = May.CUT | May.SPOIL | May.LEAF
 
 
-def passes_on(wrapper: Abstract, function: Abstract) -> bool:
+def passes_on(m: Machine, wrapper: Abstract, function: Abstract) -> bool:
     """Whether a wrapper hands all that it is given to the function of another file, and does no more to tensors."""
     if not isinstance(wrapper, Function) or not isinstance(function, Function):
         return False
@@ -28,17 +32,18 @@ def passes_on(wrapper: Abstract, function: Abstract) -> bool:
         return False
     names = frozenset(name for name, value in wrapper.scope.locals.items() if value is function)
     written = wrapper.node.source
-    return isinstance(written, ast.FunctionDef) and _only_calls(written, names, module.tree)
+    if not isinstance(written, ast.FunctionDef) or not _only_calls(written, names):
+        return False
+    return not m.session.may_do(written, _ON_TENSORS, module.tree)
 
 
 @memo.of_programs
-def _only_calls(wrapper: ast.FunctionDef, names: frozenset[str], tree: ast.Module) -> bool:
+def _only_calls(wrapper: ast.FunctionDef, names: frozenset[str]) -> bool:
     """Whether a wrapper calls the function of these names with its own arguments, and has no effect beside that."""
     calls = [node for node in ast.walk(wrapper) if isinstance(node, ast.Call) and _is_named(node.func, names)]
     if not calls or not all(_takes_all(call, wrapper) for call in calls):
         return False
-    has_effect = any(found.at_hand & ~_BESIDE for found in effects.of([wrapper]))
-    return not has_effect and not hazards.may(wrapper, hazards.ANY & ~_BESIDE, tree)
+    return not any(found.at_hand & ~_BESIDE for found in effects.of([wrapper]))
 
 
 def _is_named(node: ast.expr, names: Collection[str]) -> bool:

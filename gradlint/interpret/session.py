@@ -45,7 +45,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
-from gradlint.program import contexts, fields, parts, summaries
+from gradlint.program import contexts, fields, hazards, parts, summaries
 from gradlint.program.entries import Entry, is_test, steps
 from gradlint.program.modules import Program, Source
 from gradlint.source import effects
@@ -215,6 +215,10 @@ class Session:
             if isinstance(entry, Class) and name in entry.namespace:
                 return entry.namespace[name]
         return None
+
+    def may_do(self, block: ast.AST, wanted: tape.May, tree: ast.Module) -> bool:
+        """Whether a block of a file may have one of these effects on tensors."""
+        return hazards.may(block, wanted, tree)
 
     def has_model(self, name: str) -> bool:
         return canonical(name) in FUNCTIONS

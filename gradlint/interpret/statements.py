@@ -871,7 +871,7 @@ def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, 
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
     made = calls.within(m, MOST_DECORATING, lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)))
-    return value if made is None or isinstance(made, Unknown) or decorators.passes_on(made, value) else made
+    return value if made is None or isinstance(made, Unknown) or decorators.passes_on(m, made, value) else made
 
 
 @handles(EXECUTE, ir.Class)
