@@ -211,9 +211,10 @@ def _is_made_with(m: Machine, test: Test) -> bool:
 def _by_setting(m: Machine, test: Test) -> bool | None:
     """The answer for what an option or a parameter is where the user sets nothing: that is the first path.
 
-    None of a number that something is counted up to: of a loop a few rounds are run, and it may lie behind them.
+    None of a number that something is counted up to: of a loop a few rounds are run, and it may lie behind them; and
+    none in a loop, where most that is asked for the first time says how a step is taken.
     """
-    if test.relation not in _CHOOSING:
+    if test.relation not in _CHOOSING or m.loops:
         return None
     _, value = m.state.get("options", {}).get(test.subject) or (None, m.session.settings.get(test.subject))
     if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):
