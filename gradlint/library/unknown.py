@@ -414,8 +414,8 @@ def update(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "append", "extend", "add", "insert", "setdefault")
 def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """Something is put into an unknown container; `h.add(x, alpha=0.1)` is a tensor's."""
-    if call.kwargs and call.called == "add":
+    """Something is put into an unknown container; `h.add(x, alpha=0.1)` is a tensor's, `tree.add(x, style=s)` not."""
+    if call.kwargs and call.called == "add" and call.kwargs.keys() <= {"alpha", "out"}:
         given, effect = [unknown, *call.args], lookup("add")
         return tensors.apply(
             m, "torch.Tensor.add", given, call.node, call.frame, effect, kwargs=call.kwargs, method=True

@@ -80,7 +80,8 @@ for chunk in torch.randn(3, 2, 4):
 - A shared part that saved nothing, such as `add`, `view`, `cat`, `sum`: nothing was freed.
 - Losses that share parameters and no activations.
 - In a module with no trainer in view, a state that is no buffer: whoever calls it puts that back (`net.state = None`).
-  A buffer that is kept with its graph is told where it is set: a `warning` where an argument alone can carry it.
+  A buffer that is kept with its graph is told where it is set. Where an argument alone can carry a gradient into it,
+  nothing is said: the argument may be a number.
 
 ## Limits
 `retain_graph=True` makes the carried state run, but then its graph grows with every step: see `graph-retention`
@@ -135,9 +136,7 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
         advice = "Add the losses and run one backward, or keep the graph of the first with `retain_graph=True`."
     met = [Related(value.at, "computed here, and part of both graphs"), Related(first.at, "freed by this backward")]
     at = _kept(arrival.tape, sink, value) if sink.assumed else sink.at  # nobody has written what drives a part
-    is_sure = not (sink.assumed and value.assumed)
-    severity = SEVERITY if is_sure else Severity.WARNING
-    return Report(at, message, advice, places(at, *met), severity=severity, hints=_carried(sink, first))
+    return Report(at, message, advice, places(at, *met), hints=_carried(sink, first))
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:

@@ -89,12 +89,13 @@ def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Bac
 
 @of_tape
 def driven(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
-    """The same of the backwards that drive a part, whose arguments may carry a gradient, and what a round before made.
+    """The same of the backwards that drive a part, and what a round before made of its parameters.
 
-    What the `__init__` has computed is no parameter, and no state.
+    What the `__init__` has computed is no parameter, and no state. What an argument alone can carry a gradient for may
+    be a number: `freqs = base ** (torch.arange(n) / length)`.
     """
     return [
-        (sink, [value for value in values if value.iteration], _of_drivers(freed_by))
+        (sink, [value for value in values if value.iteration and not value.assumed], _of_drivers(freed_by))
         for sink, values, freed_by in _backwards(tape, visited)
         if sink.assumed
     ]
