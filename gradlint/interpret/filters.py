@@ -83,7 +83,9 @@ def _parts(test: Test) -> Iterator[Symbol]:
 
 def _is_first_of_settings(m: Machine, test: Test, node: ir.Node, loop: Loop) -> bool:
     """Whether it is the first time in a loop that a setting is asked for which each round has one of its own."""
-    if loop.target is None or not _is_setting(m, test.subject) or not _names(node) & _names(loop.target):
+    if loop.target is None or not _names(node) & _names(loop.target):
+        return False
+    if not (_is_setting(m, test.subject) or _is_made_of_settings(m, test)):
         return False
     asked: dict[tuple[int, ir.Node], Symbol] = m.state.setdefault("settings asked", {})
     return asked.setdefault((loop.number, node), test.subject) is test.subject
@@ -99,6 +101,17 @@ def _is_setting(m: Machine, subject: Symbol) -> bool:
             return True
         part = part.source
     return False
+
+
+def _is_made_of_settings(m: Machine, test: Test) -> bool:
+    """Whether it asks for an item of what a library made of numbers: `np.array([1 / 2**i for i in range(n)])[i]`."""
+    subject = test.subject
+    if not (isinstance(subject.key, tuple) and subject.key[0] == "item") or m.values_of(set(_parts(test))):
+        return False
+    root = subject
+    while root.source is not None:
+        root = root.source
+    return m.session.is_constant(root)
 
 
 def _has_settings(m: Machine, owner: Symbol) -> bool:

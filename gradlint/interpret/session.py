@@ -122,6 +122,10 @@ class Session:
             known = self._constants[key] = Symbol(repr(value))
         return known
 
+    def is_constant(self, symbol: Symbol) -> bool:
+        """Whether it stands for a constant that is written in the program, or for a name of a library."""
+        return symbol in self._constants.values()
+
     def library_symbol(self, name: str) -> Symbol:
         if name not in self._libraries:
             self._libraries[name] = Symbol(name)
