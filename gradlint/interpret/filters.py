@@ -104,7 +104,10 @@ def _is_setting(m: Machine, subject: Symbol) -> bool:
 
 
 def _is_made_of_settings(m: Machine, test: Test) -> bool:
-    """Whether it asks for an item of what a library made of numbers: `np.array([1 / 2**i for i in range(n)])[i]`."""
+    """Whether it asks for an item of what a library made of no tensor: `np.array([1 / 2**i for i in range(n)])[i]`.
+
+    What a list of Python numbers came from is not looked for: it may be data.
+    """
     subject = test.subject
     if not (isinstance(subject.key, tuple) and subject.key[0] == "item") or m.values_of(set(_parts(test))):
         return False

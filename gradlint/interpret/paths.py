@@ -6,10 +6,10 @@ that were seen to matter (their sides do not leave the same behind), combination
 bounds the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows
 that. Each rank of sites, and the combinations, have steps of their own (`ENOUGH`): many branches of one rank leave
 those of the next their share; what a program of few questions needs beyond that it may take from all of them. After
-`QUIET` paths in a row that showed nothing new only sites that speak of training
-are still turned, and nothing is combined any more. New is an event, a loss that has no gradient, what a loss hangs on,
-and, but for combinations, which bring most of those by themselves, an event behind another: edge coverage, as fuzzers
-use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
+`QUIET` paths in a row that showed nothing new only sites that speak of training are still turned, and nothing is
+combined any more. New is an event, a loss that has no gradient, what a loss hangs on, and, but for combinations, which
+bring most of those by themselves, an event behind another: edge coverage, as fuzzers use it (M. Zalewski, "Technical
+whitepaper for afl-fuzz"). A part with no trainer in view has tighter bounds (`OF_A_PART`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ _RANKS = (  # what the source of a branch speaks of, from what rules report to w
     r"step|train|scale|update|reduce|gather|\b(?:return|continue|break)\b",
 )
 _RANKED = tuple(map(re.compile, _RANKS))
-_NAME = re.compile(r"\w+")
 LEAST = len(_RANKS)  # the rank of all other branches
 TOGETHER = LEAST + 1  # that of combinations
 ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)  # steps on the branches of each rank, and on combinations
@@ -64,6 +63,12 @@ class Branching:
     file: str
     picks_data: bool = False
     writes: bool = False
+    whole: ir.Node | None = None  # what hangs on it; None of what is no statement and no conditional expression
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names and attributes that stand in what hangs on it."""
+        return _names(self.whole or self.test)
 
 
 @dataclass(slots=True)
@@ -78,12 +83,6 @@ class Visited:
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
     questions: set[object] = field(default_factory=set)  # that it asks: two sites can ask the same
-    source: str = ""  # what hangs on it
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names that stand in what hangs on it."""
-        return _names(self.source)
 
     @property
     def matters(self) -> bool:
@@ -301,9 +300,7 @@ class Oracle:
             return known, False
         site = at.test
         if site not in self.visited:
-            hanging = source()
-            found = 0 if at.writes else self._rank(hanging)
-            self.visited[site] = Visited(at, default, found, source=hanging)
+            self.visited[site] = Visited(at, default, 0 if at.writes else self._rank(source()))
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.visits = max(seen.visits, visit)
@@ -345,8 +342,10 @@ def rank(source: str, *, prepares: bool = False) -> int:
 
 
 @memo.of_programs
-def _names(source: str) -> frozenset[str]:
-    return frozenset(_NAME.findall(source))
+def _names(node: ir.Node) -> frozenset[str]:
+    inner = list(ir.within([node]))
+    names = {each.id for each in inner if isinstance(each, ir.Name)}
+    return frozenset(names | {each.name for each in inner if isinstance(each, ir.Attribute)})
 
 
 class Restart(Exception):
@@ -534,7 +533,7 @@ class _Pending:
     def left_out(self, asked: frozenset[str]) -> Plan | None:
         """The plan for the untaken side of a site, first of those that speak of what is asked, then of training."""
         open_ = [(site, seen) for site, seen in self.visited.items() if len(seen.sides) < 2]
-        for site, seen in sorted(open_, key=lambda each: (asked.isdisjoint(each[1].names), each[1].rank)):
+        for site, seen in sorted(open_, key=lambda each: (asked.isdisjoint(each[1].at.names), each[1].rank)):
             plan = seen.turned or _alone(site, seen)
             if plan not in self._tried:
                 self._tried.add(plan)

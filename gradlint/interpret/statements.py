@@ -198,8 +198,17 @@ def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, 
         after = len(targets) - star - 1
         middle = items[star : len(items) - after] if len(items) >= len(targets) - 1 else []
         items = [*items[:star], Sequence("list", middle, is_open), *(items[len(items) - after :] if after else [])]
+    are_data = bool(items) and all(map(_is_data, items))
     for position, target in enumerate(targets):
-        assign(m, target, items[position] if position < len(items) else m.unknown(frame.text(target)), frame)
+        further = m.unknown(frame.text(target), data=are_data)  # like the items that are known of an open list
+        assign(m, target, items[position] if position < len(items) else further, frame)
+
+
+def _is_data(value: Abstract) -> bool:
+    """Whether no gradient comes to a value, for it is a part of a batch."""
+    if isinstance(value, Tensor):
+        return value.node.kind is tape.Kind.DATA
+    return isinstance(value, Unknown) and value.data
 
 
 def _is_no_tuple(m: Machine, value: Abstract, length: int) -> bool:
