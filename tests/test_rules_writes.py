@@ -56,6 +56,12 @@ y = w.sqrt(); y.div_(2); y.sum().backward()
 y = w.relu(); y.mul_(2); y.sum().backward()
 y = w.relu(); y.add_(1); y.sum().backward()
 y = w.softmax(0); y.mul_(2); y.sum().backward()
+y = w * 2; y **= 2; y.add_(1); y.sum().backward()
+y = w * 2; y **= 2.0; y.square_(); y.sum().backward()
+y = w * 2; y **= x; y.add_(1); y.sum().backward()
+y = w * 2; y.pow_(2); y.add_(1); y.sum().backward()
+y = w * 2; y /= 2; y.add_(1); y.sum().backward()
+y = w * 2; y %= 2; y.add_(1); y.sum().backward()
 y = w.log(); y.mul_(2); y.sum().backward()
 y = w.sin(); y.mul_(2); y.sum().backward()
 y = w * 2; y.mul_(3); y.sum().backward()
@@ -171,6 +177,16 @@ with torch.inference_mode(): i = x * 2\\n(w * i).sum().backward()
 with torch.inference_mode(): i = x * 2\\n(w + i).sum().backward()
 with torch.inference_mode(): i = x * 2\\n(w * i.clone()).sum().backward()
 with torch.inference_mode(): i = x * 2\\ni.add_(1)
+with torch.inference_mode(): i = x * 2\\ni.data.add_(1)
+with torch.inference_mode(): i = x * 2\\ni.detach().zero_()
+with torch.inference_mode(): i = x * 2\\ni.detach().view(3).zero_()
+with torch.inference_mode(): i = x * 2\\ni.data.index_fill_(0, torch.tensor([1]), 0.0)
+with torch.inference_mode(): i = x * 2\\ni.data[0] = 1
+with torch.inference_mode(): i = x * 2\\ni.data[1:] = 1
+with torch.inference_mode(): i = x * 2\\ni.data[:] = 1
+with torch.inference_mode(): i = x * 2\\ni.data[m[0] > 0] = 1
+with torch.inference_mode(): i = x * 2\\ni.data[0] += 1
+with torch.inference_mode(): i = x * 2\\n(w * i.data).sum().backward()
 with torch.inference_mode(): i = x * 2\\ni.requires_grad_()
 with torch.inference_mode(): i = x * 2\\ni.clone().requires_grad_()
 with torch.inference_mode(): i = x * 2\\ni + 1

@@ -298,7 +298,7 @@ def arithmetic(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
     """Arithmetic with a tensor; in reverse (`1 - x`) the tensor is still what the table calls the input."""
     name = OPERATIONS[op]
     reverse = not isinstance(left, Tensor | Unknown)
-    effect = lookup(name, "scalar" if _is_scalar(right) and not reverse else "") or lookup(name)
+    effect = lookup(name, "scalar" if is_scalar(right) and not reverse else "") or lookup(name)
     if reverse and op in ("/", "-", "**", "//"):
         effect = lookup(f"r{name}") or effect
     made = tensors.apply(m, f"torch.{name}", [right, left] if reverse else [left, right], node, frame, effect)
@@ -342,7 +342,8 @@ def _factor(m: Machine, value: Abstract) -> object:
     return value.value if isinstance(value, Const) else m.symbol(value) if isinstance(value, Unknown) else None
 
 
-def _is_scalar(value: Abstract) -> bool:
+def is_scalar(value: Abstract) -> bool:
+    """Whether an operand is a Python number, which an operation saves nothing of."""
     return isinstance(value, Const) or (isinstance(value, Unknown) and value.type in ("number", "bool"))
 
 

@@ -19,7 +19,17 @@ from gradlint.interpret import (
     kept,
     tensors,
 )
-from gradlint.interpret.expressions import ARITHMETIC, OPERATIONS, SPECIAL, binary, hashable, item, key_of, lookup_name
+from gradlint.interpret.expressions import (
+    ARITHMETIC,
+    OPERATIONS,
+    SPECIAL,
+    binary,
+    hashable,
+    is_scalar,
+    item,
+    key_of,
+    lookup_name,
+)
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
     BREAK,
@@ -330,7 +340,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
         case Tensor():
             inputs = tensors.sources(m, [value], node, frame)
             old = owner.node
-            tensors.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame)
+            of_part = _is_part(index)
+            tensors.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
             if owner.node is not old:
                 owner.node.arguments = tensors.given(m, [NONE, index, value], {})
         case Unknown():
@@ -352,6 +363,13 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             method = m.attribute(owner, "__setitem__", at)
             if not isinstance(method, Unknown):
                 m.call(method, at)
+
+
+def _is_part(index: Abstract) -> bool:
+    """Whether `x[index]` is a view of some of `x`, which `x[mask]`, `x[:]` and `x[...]` are not."""
+    if isinstance(index, Sequence) and index.kind == "tuple":
+        return any(map(_is_part, index.items))
+    return isinstance(index, Const) and index.value not in (slice(None), ..., None)
 
 
 def _set_slice(owner: Sequence, part: slice, value: Abstract) -> None:
@@ -437,8 +455,8 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
     if isinstance(before, Tensor):
         op = f"{OPERATIONS[node.op]}_"
         inputs = tensors.sources(m, [value], node, frame)
-        old = before.node
-        written = tensors.write(m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op))
+        old, form = before.node, "scalar" if is_scalar(value) else ""
+        written = tensors.write(m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op, form))
         if written.node is not old:
             written.node.arguments = tensors.given(m, [NONE, value], {})
         return written

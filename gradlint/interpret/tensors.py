@@ -359,23 +359,23 @@ def detach(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, *, un
     if base.node.kind in (Kind.DATA, Kind.CONSTANT):
         made.kind = base.node.kind
         made.cut = base.node.cut
-    return Tensor(made, base=base, detached=True, uncounted=uncounted or base.uncounted)
+    return Tensor(made, base=base, detached=True, uncounted=uncounted or base.uncounted, own_versions=True)
 
 
 def write(
     m: Machine, tensor: Tensor, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
     *, effect: Effect | None = None, result: Value | None = None, named: Many[tuple[str, Value]] | None = None,
-    refused: str = "",
+    refused: str = "", of_part: bool = False,
 ) -> Tensor:  # fmt: skip
     """Modifies `tensor` in place: a new version of its memory, and a new node where autograd records the write.
 
-    What torch refuses changes nothing.
+    What torch refuses changes nothing. `of_part`: a view of the tensor is what is written, as in `x[0] = 1`.
     """
     before = tensor.node
     storage = before.storage
     if storage is None:
         storage = before.storage = Storage()
-    raises = refused or _refusal(m, tensor)
+    raises = refused or _refusal(m, tensor, of_part=of_part)
     made, inputs = before, list(inputs)
     if (m.grad.enabled and not tensor.detached) or not _stays(before):
         made = operation(m, op, [before, *inputs], node, frame) if result is None else result
@@ -415,7 +415,7 @@ def _stays(node: Value) -> bool:
     return node.requires_grad or node.kind is Kind.PARAMETER
 
 
-def _refusal(m: Machine, tensor: Tensor) -> str:
+def _refusal(m: Machine, tensor: Tensor, *, of_part: bool = False) -> str:
     """Why torch refuses the write at once."""
     node = tensor.node
     if m.grad.enabled and node.requires_grad and not tensor.detached:
@@ -426,7 +426,8 @@ def _refusal(m: Machine, tensor: Tensor) -> str:
             if base.node.kind in (Kind.PARAMETER, Kind.LEAF) and base.node.requires_grad and not base.node.assumed:
                 return "leaf"
             base = base.base
-    if node.inference and not m.grad.inference and _is_made_here(node):
+    has_versions = tensor.own_versions and not of_part
+    if node.inference and not (m.grad.inference or has_versions) and _is_made_here(node):
         return "inference"
     return ""
 

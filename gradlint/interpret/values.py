@@ -155,6 +155,7 @@ class Tensor(Abstract):
     attrs: dict[str, Abstract] = field(default_factory=dict)
     detached: bool = False  # shares memory with a graph that it is not part of
     uncounted: bool = False  # made by .data: autograd does not see writes through it
+    own_versions: bool = False  # made by .data or detach(): an inference tensor is written through it (torch 2.13)
     memory_before: tuple[tape.Storage, ...] = ()  # `x.data = new`: what it had until then
 
 
