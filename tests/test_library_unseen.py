@@ -146,6 +146,16 @@ for x in torch.randn(3, 2, 4):
     loss = F.mse_loss(model(x, unseen.rotary({})), x)
     loss.backward()
 """
+MODELS = """
+models = unseen.build(unseen.load("encoder"))
+optimizer.add_param_group({{"params": [p for name in models for p in models[name].parameters()]}})
+levels = {}
+for x, sizes in DataLoader(unseen.pairs()):
+    loss = (models.decoder(x) * (sizes // 2**levels)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 MEMORY = """
 memory = unseen.Memory(4)
 for x in torch.randn(3, 2, 4):
@@ -356,6 +366,7 @@ for x, y in DataLoader(unseen.data()):
         (SIZES, "480 // model.config.patch_size", ""),
         (SIZES, "480 // (model.config.patch_size * 2)", ""),
         (SIZES, "model(x).loss.shape[0] // 2", ""),
+        (MODELS, "models.encoder.levels", ""),
         (STATISTICS, "best[0] = 0.1", "GL302"),
         (STATISTICS, "best['rate'] = 0.1", ""),
         (QUANTIZED, "nn.Parameter(torch.zeros(4, 4))", "GL206"),

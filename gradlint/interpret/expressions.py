@@ -417,7 +417,8 @@ def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node
         return Unknown(symbol, data=True, origin=_of_numbers(m, op, left, right, node, frame), type=kind)
     if base.data and (not isinstance(other, Unknown) or other.data) and not isinstance(other, Instance | Object):
         return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame))
-    if op == "//" and not any(_is_computed(m, side) for side in (left, right)):  # args.height // vae.scale: of sizes
+    is_of_sizes = op == "//" or (op == "**" and isinstance(left, Const))  # args.height // 2 ** encoder.levels
+    if is_of_sizes and not any(_is_computed(m, side) for side in (left, right)):
         return Unknown(symbol, data=True, type="number")
     effect = lookup(OPERATIONS[op])
     made = tensors.apply(m, f"torch.{OPERATIONS[op]}", [left, right], node, frame, effect)
@@ -449,11 +450,17 @@ def _comes_from_tensors(made: Value, depth: int = 0) -> bool:
     """Whether it is more than an attribute of a model, or what is reckoned with such: `model.config.patch_size * 2`."""
     if made.op == "part" and made.inputs:
         whole = made.inputs[0]
-        is_model = all(source.kind is Kind.PARAMETER for source in whole.inputs or (whole,))
-        return not is_model and _comes_from_tensors(whole, depth)
+        return not _is_model(whole) and _comes_from_tensors(whole, depth)
     if made.op in ARITHMETIC and depth < MAX_DEPTH:
         return any(_comes_from_tensors(source, depth + 1) for source in made.inputs)
     return made.kind is not Kind.PARAMETER
+
+
+def _is_model(value: Value, depth: int = 0) -> bool:
+    """Whether it is a model, or what a call that was given nothing but models makes of them."""
+    if value.op != "call" or not value.inputs or depth == MAX_DEPTH:
+        return all(source.kind is Kind.PARAMETER for source in value.inputs or (value,))
+    return all(source.kind is Kind.PARAMETER or _is_model(source, depth + 1) for source in value.inputs)
 
 
 def _is_plain(value: Abstract) -> bool:
@@ -883,9 +890,16 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
 
 
 def _is_module(m: Machine, symbol: Symbol) -> bool:
-    """Whether its parameters were asked for: a call that gave a module computed nothing."""
+    """Whether its parameters or those of an item were asked for: a call that gave a module computed nothing."""
     own = m.leaves.get(symbol)
-    return own is not None and own.parameter in m.parameters
+    if own is not None:
+        return own.parameter in m.parameters
+    asked = (part for part, leaf in m.leaves.items() if leaf.parameter in m.parameters)
+    return any(part.source is symbol and _is_item(part.key) for part in asked)
+
+
+def _is_item(key: object) -> bool:
+    return isinstance(key, tuple) and key[0] == "item"
 
 
 def _is_made_of_what_it_keeps(m: Machine, symbol: Symbol) -> bool:

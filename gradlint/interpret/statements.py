@@ -337,6 +337,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
                 owner.open, owner.rest = True, value
         case Tensor() if isinstance(index, Const) and isinstance(index.value, str):
             pass  # what has such keys is no tensor, whatever it was taken for
+        case Tensor() if owner.node.assumed and isinstance(value, Instance | Object):
+            pass  # nor is what holds modules: `model[key] = nn.DataParallel(model[key])`
         case Tensor():
             inputs = tensors.sources(m, [value], node, frame)
             old = owner.node
@@ -349,7 +351,7 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             if isinstance(index, Const) and isinstance(index.value, str):  # graph.ndata["h"] = h: no tensor
                 if any(source.requires_grad for source in inputs):
                     m.state.setdefault("keeps", set()).add(owner.symbol.source or owner.symbol)
-            elif owner.symbol in m.nodes and not owner.data:
+            elif owner.symbol in m.nodes and not (owner.data or isinstance(value, Instance | Object)):
                 written = tensors.write(
                     m, tensors.as_tensor(m, owner, node, frame), "torch.Tensor.__setitem__", inputs, node, frame
                 )
