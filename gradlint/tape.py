@@ -477,6 +477,7 @@ class Iteration(Event):
     begins: bool
     over: str = ""  # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
     last: bool = False
+    ends_early: bool = False  # the loop searches: `while`, or a `break` or `return` in it, can end it before its time
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -189,6 +189,7 @@ class Loop:
     last: tuple[Abstract, Symbol] | None = None  # the number of its last round, and the unknown one that it runs to
     since: int = field(default_factory=serials.__next__)  # the number of the first symbol that is made in it
     is_single: bool = False  # it runs over one item: its rounds are none
+    ends_early: bool = False  # what a round finds can end it
     fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
     states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)  # that a `while` asks for, at first
     drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
@@ -519,5 +520,11 @@ class _Round:
 
     def _event(self, *, begins: bool) -> tape.Iteration:
         return tape.Iteration(
-            at=self.at, loop=self.number, round=self.round, begins=begins, over=self.over, text=self.text
+            at=self.at,
+            loop=self.number,
+            round=self.round,
+            begins=begins,
+            over=self.over,
+            text=self.text,
+            ends_early=self.loop.ends_early,
         )

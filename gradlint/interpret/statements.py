@@ -67,6 +67,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import lookup
 from gradlint.names import words
+from gradlint.source.blocks import ends_early
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -641,7 +642,7 @@ def _look_for_training(m: Machine, asked: Test, node: ir.If, taken: bool, frame:
 @handles(EXECUTE, ir.While)
 def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
     with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
-        loop.node = node
+        loop.node, loop.ends_early = node, ends_early(node.source)
         loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
         while loop.goes_on:
             value = conditions.ask(m, Branch(leaves=False, repeats=True), node.test, frame)
@@ -706,7 +707,7 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     ended: list[Signal] = []
     over = "window" if is_window(iterable) else "for"
     with m.loop(over, max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
-        loop.node = node
+        loop.node, loop.ends_early = node, ends_early(node.source)
         loop.target, loop.looks_up = node.target, filters.looks_up(node, node.target, node.iterable)
         loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
 

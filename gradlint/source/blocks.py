@@ -24,6 +24,18 @@ def statements(tree: ast.AST, closed: tuple[type[ast.AST], ...] = ()) -> Iterato
                 pending.extend(getattr(node, block, ()))
 
 
+_CLOSED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def ends_early(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether something in a loop can end it before it has run over everything: `while`, `break`, `return`."""
+    if isinstance(loop, ast.While):
+        return True
+    returns = any(isinstance(each, ast.Return) for each in statements(loop, _CLOSED))
+    return returns or any(isinstance(each, ast.Break) for each in statements(loop, _CLOSED + _LOOPS))
+
+
 class _Held(dict[type[ast.AST], tuple[str, ...]]):
     """The fields of each kind of node that hold nodes, but for contexts and operators."""
 

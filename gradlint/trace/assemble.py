@@ -180,6 +180,7 @@ class Assembler:
                 over=loop.over,
                 last=turn.last,
                 text=loop.text,
+                ends_early=loop.ends_early,
             )
             event.iteration = self.rounds.now()
             self._write(event, step)

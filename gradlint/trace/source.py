@@ -18,6 +18,7 @@ from typing import Concatenate, ParamSpec, TypeGuard, TypeVar
 from gradlint.evidence import is_loss_variable
 from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
+from gradlint.source.blocks import ends_early
 from gradlint.source.parse import characters
 from gradlint.tape import GLANCES
 from gradlint.trace.frames import Frame, Place, users_files
@@ -60,6 +61,7 @@ class Loop:
     over: str
     names: tuple[str, ...]
     text: str = ""
+    ends_early: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -327,13 +329,14 @@ def _contains(node: ast.AST, at: Position) -> bool:
 
 def _loop(path: str, node: _Loop, within: ast.AST) -> Loop:
     if isinstance(node, ast.While):
-        return Loop(path, node.lineno, node.col_offset, "while", (), ast.unparse(node.test))
+        return Loop(path, node.lineno, node.col_offset, "while", (), ast.unparse(node.test), True)
     return _going_over(path, extent(node), node, "window" if _is_window(node.iter, within) else _over(node))
 
 
 def _going_over(path: str, at: Position, node: ast.For | ast.AsyncFor | ast.comprehension, over: str) -> Loop:
     names = tuple(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
-    return Loop(path, *at[:2], over, names[:2], ast.unparse(node.iter))
+    early = not isinstance(node, ast.comprehension) and ends_early(node)
+    return Loop(path, *at[:2], over, names[:2], ast.unparse(node.iter), early)
 
 
 def _over(node: ast.For | ast.AsyncFor) -> str:

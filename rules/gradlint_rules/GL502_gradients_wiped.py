@@ -45,8 +45,11 @@ for x in torch.randn(5, 8, 4):
 - Gradients that were read, copied or set by hand in between, as gradient surgery and sharpness-aware steps do.
 - Gradients that are put aside for a step and put back behind it, as those of other shards are.
 - Clearing what another model's loss left in these parameters.
-- A loop of backwards whose gradients are read, or with which tensors are moved, before they are cleared.
-- Clearing on every micro-batch while the step runs on every N-th: that is `accumulation-defeated` (GL505).
+- A loop of backwards whose gradients come into an update, or into code out of view, before they are cleared, and one
+  that a `break` or a `while` ends.
+- Clearing on every micro-batch, while the step runs on every N-th or behind their loop: that is
+  `accumulation-defeated` (GL505).
+
 
 ## Limits
 A step that finds gradients on another path is reported beside a probe alone: a batch can be skipped on purpose. Of two
@@ -81,6 +84,7 @@ from gradlint.tape import (
 from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.asked import of_tape
+from gradlint_rules.rounds import cleared_rounds, is_own, is_tapped
 from gradlint_rules.training import cleared_before
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import backward, places, to_sink
@@ -177,19 +181,18 @@ def _is_late(update: Update, wiped: Wiped) -> bool:
 
 def _halves(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
+    for lost in paths.some(cleared_rounds):
+        if not lost.is_of_one_loss:  # accumulation-defeated tells of micro-batches
+            yield lost.account, lost.update, lost.wiped
     for account in accounts(paths):
-        is_known = account.optimizer.complete and not _is_tapped(account.tape)
+        is_known = account.optimizer.complete and not is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
-                if _is_last_of_loop(update, wiped) or (
-                    _is_window_of_loop(account.tape, update, wiped) and _is_never_used_inside(wiped.sink, paths)
-                ):
-                    is_one_step = _is_own(wiped, account.optimizer)
+                if _is_window_of_loop(account.tape, update, wiped) and _is_never_used_inside(wiped.sink, paths):
+                    is_one_step = is_own(account, wiped.sink)
                 else:
-                    is_one_step = _is_one_step(update, wiped, account.optimizer) and _is_never_used(wiped.sink, paths)
-                if not is_one_step:
-                    continue
-                if not wiped.read and not _is_used(account.tape, wiped):
+                    is_one_step = _is_one_step(account, update, wiped) and _is_never_used(wiped.sink, paths)
+                if is_one_step and not wiped.read and not _is_used(account.tape, wiped):
                     yield account, update, wiped
 
 
@@ -243,7 +246,7 @@ def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
     used = {(use.optimizer.identity, key(use.sink)) for use in paths.some(_uses_on)}
     for account in accounts(paths):
         owner = account.optimizer.identity
-        for update in account.updates if account.optimizer.complete and not _is_tapped(account.tape) else ():
+        for update in account.updates if account.optimizer.complete and not is_tapped(account.tape) else ():
             for wiped in update.wiped:
                 together = [other for other in update.wiped if other.clearing is wiped.clearing]
                 probes = [other.sink for other in together if other.sink.order > wiped.sink.order]
@@ -254,27 +257,12 @@ def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
                     yield account, update, wiped
 
 
-def _is_tapped(tape: Tape) -> bool:
-    """Whether a run makes use of gradients where no read of them shows."""
-    return tape.traced and bool(tape.facts("gradients-tapped"))
-
-
-def _is_one_step(update: Update, wiped: Wiped, optimizer: Optimizer) -> bool:
+def _is_one_step(account: Account, update: Update, wiped: Wiped) -> bool:
     """Whether one function, round after round, back-propagates both for this optimizer alone, and steps."""
     events: list[Event] = [update.step, update.fresh[-1], wiped.sink]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
         return False
-    return wiped.clearing.is_within(update.step) and _is_own(wiped, optimizer)
-
-
-def _is_last_of_loop(update: Update, wiped: Wiped) -> bool:
-    """Whether both gradients come from one loop that ends before the step: `for task in tasks: … loss.backward()`."""
-    step, used, lost = update.step, update.fresh[-1], wiped.sink
-    around = len(step.iteration)
-    if not around or key(used) != key(lost) or not (lost.is_within(step) and used.is_within(step)):
-        return False
-    inner = [event.iteration[around : around + 1] for event in (lost, wiped.clearing, used)]
-    return inner[0] != inner[1] == inner[2] and inner[0][:1] != () and used.order > wiped.clearing.order
+    return wiped.clearing.is_within(update.step) and is_own(account, wiped.sink)
 
 
 def _is_window_of_loop(tape: Tape, update: Update, wiped: Wiped) -> bool:
@@ -292,13 +280,6 @@ def _is_about(decision: Decision, event: Event) -> bool:
     whole = decision.whole
     places = (event.at, *event.stack)
     return whole is not None and any(at.path == whole.path and whole.line <= at.line <= whole.end_line for at in places)
-
-
-def _is_own(wiped: Wiped, optimizer: Optimizer) -> bool:
-    """Whether nothing but what the optimizer trains gets gradients from it."""
-    if any("unseen" in value.flags for value in wiped.sink.graph):  # it may have come to an input, too
-        return False
-    return all(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in wiped.sink.leaves)
 
 
 def _is_used(tape: Tape, wiped: Wiped) -> bool:

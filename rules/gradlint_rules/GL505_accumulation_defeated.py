@@ -3,7 +3,9 @@
 Gradients are cleared on every micro-batch while the step runs on every N-th.
 
 ## What it does
-Runs the loop until the step has come, and reports the clearing that threw away gradients of the same loss on the way.
+Runs the loop until the step has come, and reports the clearing that threw away gradients of the same loss on the way:
+where a counter lets the step through, and where the step comes behind an inner loop over micro-batches. Gradients that
+are only read before they are cleared, to write down their norm, are thrown away all the same.
 
 ## Why it matters
 Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown away, and the
@@ -48,6 +50,8 @@ for i, x in enumerate(batches):
 - Updates that come less often on purpose: a policy that is updated every second step has a loss and a clearing of
   its own.
 - Steps that are skipped because of what the batch holds.
+- Rounds of an inner loop whose gradients are averaged, picked from or applied by hand, and rounds that are tries: a
+  `break` or a `while` ends them.
 
 ## Limits
 The counter must be one that the analysis can follow: it starts from a number that is written down.
@@ -61,6 +65,7 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Event
+from gradlint_rules.rounds import ClearedRound, cleared_rounds
 from gradlint_rules.training import cleared_with_the_step
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
@@ -74,11 +79,23 @@ _HELP = "Clear right after the step, under the same condition."
 def check(paths: Paths) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
     told: set[Span] = set()
+    for report in (*_within_windows(paths), *_within_loops(paths)):
+        if report.at not in told:
+            told.add(report.at)
+            yield report
+
+
+def _within_windows(paths: Paths) -> Iterator[Report]:
+    """The clearings within windows that a counter closes."""
     for accumulation in accumulations(paths):
         clearing = accumulation.defeat if is_counted(accumulation) else None
-        if clearing is not None and clearing.at not in told:
-            told.add(clearing.at)
+        if clearing is not None:
             yield _report(accumulation, clearing)
+
+
+def _within_loops(paths: Paths) -> Iterator[Report]:
+    """The clearings in every round of a loop over micro-batches, behind which the step comes."""
+    return (_report_loop(lost) for lost in paths.some(cleared_rounds) if lost.is_of_one_loss)
 
 
 def _report(accumulation: Accumulation, clearing: Event) -> Report:
@@ -90,6 +107,17 @@ def _report(accumulation: Accumulation, clearing: Event) -> Report:
         f"of {backward(sink)}, only the last one counts"
     )
     return Report(clearing.at, message, _HELP, places(clearing.at, to_sink(sink), Related(step.at, "the step")))
+
+
+def _report_loop(lost: ClearedRound) -> Report:
+    name = lost.account.optimizer.name or lost.account.optimizer.cls or "optimizer"
+    sink, clearing, step = lost.wiped.sink, lost.wiped.clearing, lost.update.step
+    message = (
+        f"gradients are cleared in every round of a loop, and `{name}` steps after it: "
+        f"of {backward(sink)}, only the last one counts"
+    )
+    help_ = "Clear before the loop."
+    return Report(clearing.at, message, help_, places(clearing.at, to_sink(sink), Related(step.at, "the step")))
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
