@@ -291,6 +291,7 @@ class Decision:
     even: bool = False  # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
     made_with: bool = False  # what the object of a part is made with answers it, in all of its calls alike
     by_default: bool = False  # that is the answer of the default of what it is made with
+    is_bounded: bool = False  # a tensor is held against a bound that no tensor gave: `norm > limit`
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

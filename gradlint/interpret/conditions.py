@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Collection, Container
 from dataclasses import replace
@@ -186,7 +187,7 @@ def choose(
             frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
             not m.loops and not m.state.get("sampling"), is_setting(m, test), even=is_even,
-            made_with=_is_made_with(m, test), by_default=answer is first,
+            made_with=_is_made_with(m, test), by_default=answer is first, is_bounded=_is_bounded(m, test),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
@@ -304,13 +305,33 @@ def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
     if test.relation == "is":  # it is no None, whatever is in it
         return ()
-    asked: dict[Symbol, None] = {}
-    pending: list[object] = [test.subject, test.operand]
+    return _tensors_behind(m, test.subject, test.operand)
+
+
+def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:
+    """The tensors that symbols stand for, or are derived from."""
+    known: dict[Symbol, None] = {}
+    pending = list(asked)
     for symbol in pending:
-        if isinstance(symbol, Symbol) and symbol not in asked:
-            asked[symbol] = None
+        if isinstance(symbol, Symbol) and symbol not in known:
+            known[symbol] = None
             pending += (symbol.source, symbol.key)  # what a function was called with is the key: `int(x)`
-    return m.values_of(asked)
+    return m.values_of(known)
+
+
+def _is_bounded(m: Machine, test: Test) -> bool:
+    """Whether a tensor, or a number that one gave, is held against a bound that no tensor gave: `norm > limit`.
+
+    Zero and infinity are none: that something is positive, or finite, does not hang on its scale.
+    """
+    match test.relation.removesuffix(" symbol"), test.subject.key:
+        case "<" | "<=" | ">" | ">=", _:
+            bound: object = test.operand
+        case "true", ("<" | "<=" | ">" | ">=", bound):
+            pass
+        case _:
+            return False
+    return bound not in (0, math.inf, -math.inf) and not _tensors_behind(m, bound)
 
 
 def _says_even(test: Test, answer: bool) -> bool:

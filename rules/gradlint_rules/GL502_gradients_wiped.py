@@ -50,7 +50,6 @@ for x in torch.randn(5, 8, 4):
 - Clearing on every micro-batch, while the step runs on every N-th or behind their loop: that is
   `accumulation-defeated` (GL505).
 
-
 ## Limits
 A step that finds gradients on another path is reported beside a probe alone: a batch can be skipped on purpose. Of two
 losses in one step a traced run says nothing once the program has hooked a backward or set a gradient by hand: it does

@@ -1,12 +1,14 @@
 """# misplaced-clip (GL509)
 
-Gradients are clipped after the step, or before the backward.
+Gradients are clipped after the step, before the backward, or after each micro-batch of a window.
 
 ## What it does
-Reports a clipping that never meets gradients which a later step will use.
+Reports a clipping that never meets gradients which a later step will use. A clipping in every round of a window, to
+whose gradients the later rounds add, is a warning.
 
 ## Why it matters
 The step uses the gradients as they are: the protection against large ones that the code seems to have is not there.
+Within a window, what the first micro-batches gave is cut again and again, and the last one counts most.
 
 ## Example
 ```python
@@ -39,7 +41,6 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Clipping on every micro-batch of a window.
 - Measuring: `clip_grad_norm_(parameters, float("inf"))` changes nothing.
 - Clipping a second time, where the same gradients are clipped between the backward and the step as well.
 - Clipping parameters (not gradients) after the step, as Wasserstein critics do.
@@ -50,18 +51,21 @@ A clipping of parameters that no optimizer in view holds is not judged.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
+from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, May, Tape
+from gradlint.tape import Backward, Clip, May, Optimizer, OptimizerStep, Tape, Unscale
 from gradlint_rules.accounts import Account, Clipped, Key, accounts_on, key
 from gradlint_rules.asked import of_tape
-from gradlint_rules.held import identities, share
+from gradlint_rules.held import identities, reached, share
 from gradlint_rules.training import clipped_between
-from gradlint_rules.uncut import safe
-from gradlint_rules.words import places
+from gradlint_rules.uncut import safe, unsafe
+from gradlint_rules.windows import accumulations_on, is_counted
+from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -74,6 +78,8 @@ def check(paths: Paths) -> Iterator[Report]:
     for account, clipped in paths.some(_misplaced):
         found.setdefault(key(clipped.clip), (account, clipped))
     yield from (_report(*found[place]) for place in sorted(found) if _is_never_in_time(place, paths))
+    within = {key(repeated.clip): repeated for repeated in paths.some(_within_windows)}
+    yield from (_report_repeated(within[place]) for place in sorted(within))
 
 
 def _misplaced(tape: Tape) -> Iterator[tuple[Account, Clipped]]:
@@ -83,6 +89,57 @@ def _misplaced(tape: Tape) -> Iterator[tuple[Account, Clipped]]:
         for clipped in account.clips:
             if not clipped.fresh and _is_misplaced(account, clipped.clip, in_time):
                 yield account, clipped
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A clipping after one micro-batch of a window, and a backward behind it that adds to what it clipped."""
+
+    clip: Clip
+    added: Backward
+    step: OptimizerStep
+    optimizer: Optimizer
+
+
+def _within_windows(tape: Tape) -> Iterator[_Repeated]:
+    """The clippings within the windows of a path."""
+    for account, step, sinks in _windows(tape):
+        for clipped in account.clips:
+            clip = clipped.clip
+            before = [sink for sink in sinks if sink.order < clip.order]
+            behind = [sink for sink in sinks if sink.order > clip.order]
+            if not before or not behind or _is_unscaled(tape, before[-1], clip):
+                continue
+            if _is_of_round(clip, before[-1]) and _is_added_to(clip, behind[0]):
+                yield _Repeated(clip, behind[0], step, account.optimizer)
+
+
+def _windows(tape: Tape) -> Iterator[tuple[Account, OptimizerStep, Sequence[Backward]]]:
+    """The gradients that steps use of several rounds: of a window that a counter closes, or of an inner loop."""
+    for accumulation in accumulations_on(tape):
+        for window in accumulation.windows if is_counted(accumulation) else ():
+            yield accumulation.account, window.update.step, window.fresh
+    for account in accounts_on(tape):
+        for update in account.updates:
+            inner = [sink for sink in update.fresh if len(sink.iteration) > len(update.step.iteration)]
+            for place in dict.fromkeys(map(key, inner)):
+                sinks = [sink for sink in inner if key(sink) == place and sink.is_within(update.step)]
+                yield account, update.step, sinks
+
+
+def _is_added_to(clip: Clip, sink: Backward) -> bool:
+    """Whether a backward gives gradients to what a clipping clipped: not where each clips the head of its own task."""
+    return share(identities(clip.parameters), reached(sink))
+
+
+def _is_unscaled(tape: Tape, sink: Backward, clip: Clip) -> bool:
+    """Whether `unscale_` runs in each round, which raises in the second: repeated-unscale."""
+    return any(sink.order < event.order < clip.order for event in tape.of(Unscale))
+
+
+def _is_of_round(clip: Clip, sink: Backward) -> bool:
+    """Whether a clipping stands in the round of a backward, or in a loop over parameters there."""
+    return clip.iteration[: len(sink.iteration)] == sink.iteration
 
 
 def _is_never_in_time(place: Key, paths: Paths) -> bool:
@@ -127,6 +184,22 @@ def _report(account: Account, clipped: Clipped) -> Report:
     return Report(clipped.clip.at, message, _HELP, places(clipped.clip.at, Related(step.at, "the step")))
 
 
-def fix(finding: Finding, source: FixSource) -> Fix:
-    """Clips between the backward and the step."""
-    return safe("Clip between the backward and the step", clipped_between(finding, source))
+def _report_repeated(found: _Repeated) -> Report:
+    name = found.optimizer.name or found.optimizer.cls or "optimizer"
+    message = (
+        f"gradients are clipped after each micro-batch, before `{name}` steps: {backward(found.added)} adds to what "
+        "was clipped, which is then clipped again"
+    )
+    related = places(found.clip.at, Related(found.added.at, "added here"), Related(found.step.at, "the step"))
+    return Report(
+        found.clip.at, message, "Clip once, right before the step.", related, Severity.WARNING, hints={"window": "yes"}
+    )
+
+
+def fix(finding: Finding, source: FixSource) -> Fix | None:
+    """Clips between the backward and the step; within a window, where nothing else reads the norm."""
+    if not finding.hints.get("window"):
+        return safe("Clip between the backward and the step", clipped_between(finding, source))
+    if not isinstance(source.statement(finding.at), ast.Expr):
+        return None
+    return unsafe("Clip once, right before the step", clipped_between(finding, source))

@@ -43,9 +43,10 @@ def _cleared_rounds(tape: Tape) -> Iterator[ClearedRound]:
             continue
         for update in account.updates:
             for wiped in update.wiped if update.fresh else ():
-                if _is_last_of_loop(update, wiped) and not _is_search(tape, update, wiped):
-                    if is_own(account, wiped.sink):
-                        yield ClearedRound(account, update, wiped)
+                if not _is_last_of_loop(update, wiped) or _is_search(tape, update, wiped):
+                    continue
+                if is_own(account, wiped.sink):
+                    yield ClearedRound(account, update, wiped)
 
 
 def is_tapped(tape: Tape) -> bool:
