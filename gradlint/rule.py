@@ -53,6 +53,9 @@ class NoFixError(Exception):
     """The source does not have the shape that a fix knows how to mend."""
 
 
+Edits = tuple[Edit, ...]
+
+
 class FixSource(Protocol):
     """The file of a finding, as its fix sees it: what stands where, and edits that keep all the rest as it is.
 
@@ -135,7 +138,7 @@ class FixSource(Protocol):
         """Puts another name behind the dot of `x.name`."""
         ...
 
-    def remove(self, statement: ast.stmt) -> Edit:
+    def remove(self, statement: ast.stmt) -> Edits:
         """Takes a statement out; `pass` takes its place where nothing else would be left."""
         ...
 
@@ -147,36 +150,40 @@ class FixSource(Protocol):
         """Adds an argument at the end of a call."""
         ...
 
-    def remove_decorator(self, decorator: ast.expr) -> Edit:
+    def remove_decorator(self, decorator: ast.expr) -> Edits:
         """Takes the line of a decorator out."""
         ...
 
-    def before(self, statement: ast.stmt, *lines: str) -> Edit:
+    def decorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, line: str) -> Edits:
+        """Puts a decorator on a function, below those that it has."""
+        ...
+
+    def before(self, statement: ast.stmt, *lines: str) -> Edits:
         """Puts lines of code before a statement, at its indentation."""
         ...
 
-    def after(self, statement: ast.stmt, *lines: str) -> Edit:
+    def after(self, statement: ast.stmt, *lines: str) -> Edits:
         """Puts lines of code after a statement, at its indentation."""
         ...
 
-    def first(self, block: Sequence[ast.stmt], *lines: str) -> Edit:
+    def first(self, block: Sequence[ast.stmt], *lines: str) -> Edits:
         """Puts lines of code at the head of a block, below its docstring."""
         ...
 
-    def move_before(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
+    def move_before(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> Edits:
         """Moves statements, with the comments that stand right above them, before another."""
         ...
 
-    def move_after(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
+    def move_after(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> Edits:
         """Moves statements, with the comments that stand right above them, behind another."""
         ...
 
-    def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edit:
+    def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edits:
         """Puts neighbouring statements under a header: `with torch.no_grad():`."""
         ...
 
-    def unwrap(self, compound: ast.With) -> Edit:
-        """Puts the body of a `with` in its place."""
+    def unwrap(self, compound: ast.With, item: ast.expr | None = None, inside: Sequence[ast.stmt] = ()) -> Edits:
+        """Takes statements of a `with`, or all, out of one of its contexts, or of all; they stay in their order."""
         ...
 
 

@@ -915,3 +915,86 @@ PROGRAMS["GL512 by a function that gives a generator"] = """\
      F.cross_entropy(model(x), y).backward()
      optimizer.step()
 """
+PROGRAMS["GL103 on the line of its header"] = """\
+ for x, y in data:
+-    with torch.no_grad(): loss = F.cross_entropy(model(x), y)  # one line
++    loss = F.cross_entropy(model(x), y)  # one line
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 one context of several"] = """\
+ import contextlib
+
+ for x, y in data:
+-    with (
+-        torch.no_grad(),  # off
+-        contextlib.nullcontext() as context,  # on
+-    ):
++    # off
++    with (
++        contextlib.nullcontext() as context,  # on
++    ):
+         loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 one of two contexts, and what it measures"] = """\
+ import contextlib
+
+ right = 0
+ for x, y in data:
+-    with contextlib.nullcontext() as context, torch.no_grad():
++    with contextlib.nullcontext() as context:
+         out = model(x); loss = F.cross_entropy(out, y)
+-        # how many
+-        right += (out.argmax(-1) == y).sum()
++        # how many
++        with torch.no_grad():
++            right += (out.argmax(-1) == y).sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 targets before the loss and metrics behind it"] = """\
+ teacher, total = nn.Linear(4, 3), 0.0
+ for x, y in data:
+     with torch.no_grad():  # nothing of this is learned
+         target = teacher(x).softmax(-1)
+-        out = model(x)
+-
+-        # the loss
+-        loss = F.cross_entropy(
+-            out,
+-            target,
+-        )
+-        total += loss
++    out = model(x)
++
++    # the loss
++    loss = F.cross_entropy(
++        out,
++        target,
++    )
++    with torch.no_grad():
++        total += loss
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 a decorator among others, of a function in another"] = """\
+ import functools
+
+ def trainer():
+     @functools.lru_cache(maxsize=None)
+     # grad mode
+-    @torch.no_grad()
+     def loss_of(i): return F.cross_entropy(model(data[i][0]), data[i][1])
+
+     return loss_of
+
+ for i in range(5):
+     loss = trainer()(i)
+     optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

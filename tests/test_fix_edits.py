@@ -94,7 +94,7 @@ def test_a_body_is_wrapped_and_unwrapped_with_its_strings_and_comments_untouched
     wrapped = after(text, lambda source: source.wrap(source.tree.body, "with c:"))
     assert wrapped == 'with c:\n    x = """\n a\n"""\n    # note\n    y = 1\n'
 
-    def unwrap(source: File) -> Edit:
+    def unwrap(source: File) -> Edits:
         (statement,) = source.tree.body
         assert isinstance(statement, ast.With)
         return source.unwrap(statement)

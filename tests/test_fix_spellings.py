@@ -91,9 +91,8 @@ PROGRAMS["GL502 the only gradient"] = """\
 PROGRAMS["GL502 under a condition"] = """\
  for i, (x, y) in enumerate(data):
      F.cross_entropy(model(x), y).backward()
-     if i >= 0:
+-    if i >= 0:
 -        optimizer.zero_grad()
-+        pass
      optimizer.step()
 +    optimizer.zero_grad()
 """
@@ -661,7 +660,8 @@ PROGRAMS["GL102 as a statement"] = """\
 """
 PROGRAMS["GL103 two contexts"] = """\
  for x, y in data:
-     with torch.no_grad(), torch.autocast("cpu", enabled=False):
+-    with torch.no_grad(), torch.autocast("cpu", enabled=False):
++    with torch.autocast("cpu", enabled=False):
          out = model(x)
      loss = F.cross_entropy(out, y)
      optimizer.zero_grad()
@@ -681,10 +681,11 @@ PROGRAMS["GL103 the last of some"] = """\
 """
 PROGRAMS["GL103 the first of some"] = """\
  for x, y in data:
-+    out = model(x)
-     with torch.no_grad():
+-    with torch.no_grad():
 -        out = model(x)
-         print("seen")
+-        print("seen")
++    out = model(x)
++    print("seen")
      loss = F.cross_entropy(out, y)
      optimizer.zero_grad()
      loss.backward()

@@ -7,13 +7,17 @@ import functools
 import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Span
 from gradlint.fix import names, pins
 from gradlint.fix.layout import Layout, blocks, first_line, last_line
-from gradlint.rule import NoFixError
+from gradlint.rule import Edits, NoFixError
 from gradlint.source import document
+
+if TYPE_CHECKING:
+    from gradlint.fix.blocks import Draft
 
 _ATOMS = (
     ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp,
@@ -152,7 +156,7 @@ class File:
         if anchor is None:
             raise NoFixError("the file is empty")
         if is_behind:
-            return self.after(anchor, line)
+            return self.after(anchor, line)[0]
         start = self.layout.starts[first_line(anchor) - 1]  # below a license or a coding comment
         return self._edit(start, start, self._joined([line], ""))
 
@@ -184,25 +188,10 @@ class File:
         end = self._stretch(attribute)[1]
         return self._edit(end - len(attribute.attr), end, name)
 
-    def remove(self, statement: ast.stmt) -> Edit:
-        if len(self.block(statement)) == 1:
-            return self._edit(*self._stretch(statement), "pass")
-        if not self.layout.owns_its_lines(statement):
-            return self._remove_from_line(statement)
-        return self._lines(first_line(statement), last_line(statement), "")
-
-    def _remove_from_line(self, statement: ast.stmt) -> Edit:
-        """Takes out one of several statements that share a line, and the semicolon behind (or before) it."""
-        start, end = self._stretch(statement)
-        text = self.layout.text
-        behind = end + len(text[end:]) - len(text[end:].lstrip(" \t"))
-        if text[behind : behind + 1] == ";":
-            rest = text[behind + 1 :]
-            return self._edit(start, behind + 1 + len(rest) - len(rest.lstrip(" \t")), "")
-        before = text[:start].rstrip(" \t")
-        if before.endswith(";"):
-            return self._edit(len(before) - 1, end, "")
-        raise NoFixError("the statement shares its line with a header")
+    def remove(self, statement: ast.stmt) -> Edits:
+        draft = self._draft(statement)
+        draft.remove(statement)
+        return self._changed(draft)
 
     def remove_argument(self, call: ast.Call, argument: ast.expr | ast.keyword) -> Edit:
         arguments = _arguments(call)
@@ -225,71 +214,63 @@ class File:
         end = self._stretch(call)[1] - 1
         return self._edit(end, end, content)
 
-    def remove_decorator(self, decorator: ast.expr) -> Edit:
-        return self._lines(decorator.lineno, decorator.end_lineno or decorator.lineno, "")
+    def remove_decorator(self, decorator: ast.expr) -> Edits:
+        function = self._parents[decorator]
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            raise NoFixError("no function is decorated")
+        draft = self._draft(function)
+        draft.undecorate(function, decorator)
+        return self._changed(draft)
 
-    def before(self, statement: ast.stmt, *lines: str) -> Edit:
-        if self.layout.owns_its_lines(statement):
-            start = self.layout.starts[self.layout.leading(statement) - 1]
-            return self._edit(start, start, self._joined(lines, self.layout.indent(first_line(statement))))
-        if any(line.endswith(":") for line in lines) or hasattr(statement, "body"):
-            raise NoFixError("the statement shares its line")
-        start = self._stretch(statement)[0]
-        return self._edit(start, start, "".join(f"{line}; " for line in lines))
+    def decorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, line: str) -> Edits:
+        draft = self._draft(function)
+        draft.decorate(function, line)
+        return self._changed(draft)
 
-    def after(self, statement: ast.stmt, *lines: str) -> Edit:
-        if self.layout.owns_its_lines(statement):
-            offset = self.layout.starts[last_line(statement)]
-            content = self._joined(lines, self._indent(statement))
-            return self._edit(offset, offset, self._newline_before(offset) + content)
-        if any(line.endswith(":") for line in lines) or hasattr(statement, "body"):
-            raise NoFixError("the statement shares its line")
-        end = self._stretch(statement)[1]
-        return self._edit(end, end, "".join(f"; {line}" for line in lines))
+    def before(self, statement: ast.stmt, *lines: str) -> Edits:
+        draft = self._draft(statement)
+        draft.put_before(statement, draft.new(lines))
+        return self._changed(draft)
 
-    def first(self, block: Sequence[ast.stmt], *lines: str) -> Edit:
+    def after(self, statement: ast.stmt, *lines: str) -> Edits:
+        draft = self._draft(statement)
+        draft.put_behind(statement, draft.new(lines))
+        return self._changed(draft)
+
+    def first(self, block: Sequence[ast.stmt], *lines: str) -> Edits:
         if len(block) > 1 and names.is_docstring(block[0]):
             return self.before(block[1], *lines)
         return self.before(block[0], *lines)
 
-    def move_before(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
-        return self._moved(statements, self._line_start(first_line(anchor)), self._indent(anchor), anchor)
+    def move_before(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> Edits:
+        draft = self._draft(*statements, anchor)
+        draft.move(statements, anchor, is_before=True)
+        return self._changed(draft)
 
-    def move_after(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> tuple[Edit, ...]:
-        return self._moved(statements, self._line_start(last_line(anchor) + 1), self._indent(anchor), anchor)
+    def move_after(self, statements: Sequence[ast.stmt], anchor: ast.stmt) -> Edits:
+        draft = self._draft(*statements, anchor)
+        draft.move(statements, anchor, is_before=False)
+        return self._changed(draft)
 
-    def _moved(self, statements: Sequence[ast.stmt], offset: int, indent: str, anchor: ast.stmt) -> tuple[Edit, ...]:
-        if not all(self.layout.owns_its_lines(statement) for statement in (*statements, anchor)):
-            raise NoFixError("a statement shares its line")
-        stretches = [(self.layout.leading(statement), last_line(statement)) for statement in statements]
-        content = "".join(
-            self.layout.reindented(first, last, self._indent(statement), indent)
-            for statement, (first, last) in zip(statements, stretches, strict=True)
-        )
-        gone = [self._lines(first, last, "") for first, last in stretches]
-        kept = [each for each in self.block(statements[0]) if each not in statements]
-        if not kept:
-            first, last = stretches[0]
-            gone[0] = self._lines(first, last, f"{self._indent(statements[0])}pass{self.layout.newline}")
-        return (*gone, self._edit(offset, offset, self._newline_before(offset) + content))
+    def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edits:
+        draft = self._draft(*statements)
+        draft.wrap(statements, header)
+        return self._changed(draft)
 
-    def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edit:
-        if not all(self.layout.owns_its_lines(statement) for statement in statements):
-            raise NoFixError("a statement shares its line")
-        first, last = first_line(statements[0]), last_line(statements[-1])
-        indent = self._indent(statements[0])
-        body = self.layout.reindented(first, last, indent, indent + self.layout.unit)
-        return self._lines(first, last, f"{indent}{header}{self.layout.newline}{body}")
+    def unwrap(self, compound: ast.With, item: ast.expr | None = None, inside: Sequence[ast.stmt] = ()) -> Edits:
+        draft = self._draft(compound)
+        given = [each.context_expr for each in compound.items]
+        draft.unwrap(compound, None if item is None else given.index(item), inside or compound.body)
+        return self._changed(draft)
 
-    def unwrap(self, compound: ast.With) -> Edit:
-        first, last = compound.body[0], compound.body[-1]
-        if not self.layout.owns_its_lines(first) or not self.layout.owns_its_lines(compound):
-            raise NoFixError("the body shares the line of its header")
-        start = self.layout.leading(first)
-        body = self.layout.reindented(start, last_line(last), self._indent(first), self._indent(compound))
-        between = [self.layout.bare(line).strip() for line in range(compound.lineno, start)]
-        comments = [text[text.index("#") :] for text in between if "#" in text and '"' not in text and "'" not in text]
-        return self._lines(compound.lineno, last_line(last), self._joined(comments, self._indent(compound)) + body)
+    def _draft(self, *statements: ast.stmt) -> Draft:
+        """The statements as libcst reads them, which takes a while to import: not before something is mended so."""
+        from gradlint.fix.blocks import Draft
+
+        return Draft(self.layout, statements)
+
+    def _changed(self, draft: Draft) -> Edits:
+        return tuple(self._edit(*change) for change in draft.changes())
 
     # how it is done
 
@@ -297,23 +278,8 @@ class File:
         (line, column), (end_line, end_column) = self.layout.place(start), self.layout.place(end)
         return Edit(Span(self.path, line, column, end_line, end_column), content)
 
-    def _lines(self, first: int, last: int, content: str) -> Edit:
-        """Replaces whole lines."""
-        return self._edit(self.layout.starts[first - 1], self.layout.starts[last], content)
-
-    def _line_start(self, line: int) -> int:
-        return self.layout.starts[line - 1]
-
-    def _indent(self, statement: ast.stmt) -> str:
-        return self.layout.indent(first_line(statement))
-
     def _joined(self, lines: Sequence[str], indent: str) -> str:
         return "".join(f"{indent}{line}{self.layout.newline}" for line in lines)
-
-    def _newline_before(self, offset: int) -> str:
-        """A line end where the text ends without one."""
-        at_end = offset == len(self.layout.text) and not self.layout.text.endswith(("\n", "\r"))
-        return self.layout.newline if at_end else ""
 
     def _parenthesised(self, node: ast.expr) -> tuple[int, int]:
         """Where an expression stands with the parentheses around it; those of a call are not its own."""

@@ -170,6 +170,6 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     statement = source.statement(finding.at)
     match statement:
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad")]):
-            return unsafe("Do not make it a leaf", (source.remove(statement),))
+            return unsafe("Do not make it a leaf", source.remove(statement))
     node = source.expression(finding.at)
     return unsafe("Do not make it a leaf", as_it_is(node, source) or uncut(node, source))

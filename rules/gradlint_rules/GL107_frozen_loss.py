@@ -129,11 +129,11 @@ def fix(finding: Finding, source: FixSource) -> Fix:
             case ast.Call(args=[ast.Call(func=ast.Attribute(attr="parameters", value=module)), *_]):
                 if node.lineno in lines:
                     line = f"{source.operand(module)}.requires_grad_(True)"
-                    return unsafe("Unfreeze what the optimizer holds", (_unfrozen(line, node, finding, source),))
+                    return unsafe("Unfreeze what the optimizer holds", _unfrozen(line, node, finding, source))
     raise NoFixError("the optimizer is given no single module")
 
 
-def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) -> Edit:
+def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The line before the optimizer is made; where parameters are frozen in turns, behind the step of the other."""
     freezing = source.statement_on(finding.at.line)
     if finding.at.line < made.lineno:

@@ -114,14 +114,14 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     for later in (other for outer in nested(call, source) for other in _behind(outer, source)):
         if any(later.lineno <= line <= (later.end_lineno or 0) for line in lines):
             name, imports = source.reference("torch.set_grad_enabled")
-            return unsafe("Switch it on again", (source.before(later, f"{name}(True)"), *imports))
+            return unsafe("Switch it on again", (*source.before(later, f"{name}(True)"), *imports))
     scope = source.scope(call)
     if isinstance(scope, ast.Module):
         raise NoFixError("nothing in view trains")
     no_grad, imports = source.reference("torch.no_grad")
     switches = [source.statement(each) for each in calls_of(scope, "set_grad_enabled")]
-    removed = [source.remove(each) for each in switches if isinstance(each, ast.Expr)]
-    return unsafe("Run it under `no_grad`", (source.before(scope, f"@{no_grad}()"), *removed, *imports))
+    removed = [edit for each in switches if isinstance(each, ast.Expr) for edit in source.remove(each)]
+    return unsafe("Run it under `no_grad`", (*source.decorate(scope, f"@{no_grad}()"), *removed, *imports))
 
 
 def _behind(statement: ast.stmt, source: FixSource) -> list[ast.stmt]:

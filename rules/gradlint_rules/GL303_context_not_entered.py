@@ -116,7 +116,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         raise NoFixError("no statement of its own")
     covered = _covered(node, source.block(statement), statement)
     wrapped = source.wrap(covered, f"with {source.text(node)}:")
-    return unsafe("Enter it for what follows", (source.remove(statement), wrapped))
+    return unsafe("Enter it for what follows", (*source.remove(statement), *wrapped))
 
 
 def _covered(context: ast.Call, block: Sequence[ast.stmt], statement: ast.stmt) -> list[ast.stmt]:

@@ -202,7 +202,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     loops = [outer for outer in nested(statement, source) if isinstance(outer, ast.For | ast.While)]
     if loops:
         return unsafe("Train in train mode", _at_the_head(_outermost(loops, finding), model, source))
-    return unsafe("Train in train mode", (_behind_the_call(finding, model, statement, source),))
+    return unsafe("Train in train mode", _behind_the_call(finding, model, statement, source))
 
 
 def _outermost(loops: Sequence[ast.For | ast.While], finding: Finding) -> ast.For | ast.While:
@@ -216,10 +216,10 @@ def _at_the_head(loop: ast.For | ast.While, model: str, source: FixSource) -> tu
     before = block[block.index(loop) - 1] if block.index(loop) else None
     if before is not None and source.text(before) == f"{model}.train()":
         return source.move_before([before], loop.body[0])
-    return (source.first(loop.body, f"{model}.train()"),)
+    return source.first(loop.body, f"{model}.train()")
 
 
-def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: FixSource) -> Edit:
+def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
     """`train()` behind the statement that calls the function in which the model is put into eval mode."""
     function = source.scope(statement)
     if isinstance(function, ast.Module):
@@ -233,7 +233,7 @@ def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: 
     return _at_the_end(model, statement, source)
 
 
-def _at_the_end(model: str, statement: ast.stmt, source: FixSource) -> Edit:
+def _at_the_end(model: str, statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
     """`train()` behind all that follows the `eval()`, which other files call."""
     block = source.block(statement)
     following = block[block.index(statement) + 1 :]

@@ -23,7 +23,7 @@ def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             if saving is None:
                 edits = [source.rewrite(kept, f"{ctx}.save_for_backward({name})")]
             else:
-                edits = [source.remove(kept), source.add_argument(saving, name)]
+                edits = [*source.remove(kept), source.add_argument(saving, name)]
             return (*edits, *_unpacked(backward, attribute, saving is None, source))
     raise NoFixError("no plain name is kept")
 
@@ -43,10 +43,10 @@ def _unpacked(backward: ast.FunctionDef, attribute: str, is_first: bool, source:
     name = source.text(rebound[0].targets[0]) if rebound else attribute
     if not rebound and name in names_of(backward, ast.Store):
         raise NoFixError("the name means something else in the backward")
-    edits = [source.remove(statement) for statement in rebound]
+    edits = [edit for statement in rebound for edit in source.remove(statement)]
     edits += [source.replace(read, name) for read in reads if not any(s.value is read for s in rebound)]
     if is_first:
-        return [*edits, source.first(backward.body, f"({name},) = {ctx}.saved_tensors")]
+        return [*edits, *source.first(backward.body, f"({name},) = {ctx}.saved_tensors")]
     for statement in backward.body:
         match statement:
             case ast.Assign(targets=[ast.Tuple(elts=elements)], value=value):
@@ -147,7 +147,7 @@ def marked_dirty(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     written = [n.id for n in sorted(used, key=lambda n: (n.lineno, n.col_offset))]
     if not written or next(calls_of(forward, "mark_dirty"), None):
         raise NoFixError("no input is written by its name")
-    return (source.before(statement, f"{ctx}.mark_dirty({written[0]})"),)
+    return source.before(statement, f"{ctx}.mark_dirty({written[0]})")
 
 
 def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -204,7 +204,7 @@ def own_shard_put_back(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             while isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) and not own.args:
                 own = own.func.value
             rank, imports = source.reference("torch.distributed.get_rank")
-            return (source.after(source.statement(call), f"{shards}[{rank}()] = {source.text(own)}"), *imports)
+            return (*source.after(source.statement(call), f"{shards}[{rank}()] = {source.text(own)}"), *imports)
     raise NoFixError("nothing is gathered into a list")
 
 

@@ -136,7 +136,7 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         return (source.replace(log, f"{new}({sign}{inner}{rest})"), *imports)
     logits = source.fresh("logits", log)
     head = source.before(source.statement(activation), f"{logits} = {source.text(argument)}")
-    return (head, source.replace(argument, logits), source.replace(log, f"{new}({sign}{logits}{rest})"), *imports)
+    return (*head, source.replace(argument, logits), source.replace(log, f"{new}({sign}{logits}{rest})"), *imports)
 
 
 def _sign(log: ast.expr, activation: ast.Call, source: FixSource) -> str:

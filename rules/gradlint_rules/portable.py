@@ -139,7 +139,7 @@ def _within(call: ast.Call, function: ast.FunctionDef, source: FixSource) -> tup
         raise NoFixError("no argument has a device")
     name, imports = source.reference(_new(_kind(call, source), source))
     header = f"with {name}({_arguments(call, f'{arguments[0]}.device.type', source)}):"
-    return (source.remove_decorator(call), source.wrap(body, header), *imports)
+    return (*source.remove_decorator(call), *source.wrap(body, header), *imports)
 
 
 def _new(kind: str, source: FixSource) -> str:

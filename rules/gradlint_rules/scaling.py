@@ -41,7 +41,7 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("no step of the scaler is in view")
     if len(lines) > 1 and backward is None:
         raise NoFixError("it is not in view which optimizer's gradients are clipped here")
-    return (source.before(anchor, *lines),)
+    return source.before(anchor, *lines)
 
 
 def _outside_loops(clip: ast.stmt, source: FixSource) -> ast.stmt:
@@ -67,11 +67,11 @@ def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if call is None or call.args or call.keywords:
         raise NoFixError("the step does something else, too")
     if "stepped" in finding.hints:
-        return (source.remove(statement),)
+        return source.remove(statement)
     scaler = scaler_around(statement, source)
     edits = [source.replace(call, f"{scaler}.step({receiver(call, source)})")]
     if "updated" not in finding.hints:
-        edits.append(source.after(statement, f"{scaler}.update()"))
+        edits += source.after(statement, f"{scaler}.update()")
     return tuple(edits)
 
 
@@ -86,8 +86,8 @@ def updated(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         if steps and sibling.lineno > anchor.lineno:
             anchor = sibling
     updates = [each for each in calls_of(source.scope(step), "update") if receiver(each, source) == scaler]
-    edits = [source.remove(source.statement(update)) for update in updates]
-    return (*edits, source.after(anchor, f"{scaler}.update()"))
+    edits = [edit for update in updates for edit in source.remove(source.statement(update))]
+    return (*edits, *source.after(anchor, f"{scaler}.update()"))
 
 
 def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -103,12 +103,12 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     ]
     call = whole_call(again)
     if earlier:
-        return _meant(again, call, source) or (source.remove(again),)
+        return _meant(again, call, source) or source.remove(again)
     if any("unscaled here" in each.message and each.at.path != finding.at.path for each in finding.related):
-        return (source.remove(again),)
+        return source.remove(again)
     first = [each.at.line for each in finding.related if "unscaled here" in each.message]
     if first and source.scope(source.statement_on(first[0])) is not source.scope(again):
-        return (source.remove(again),)
+        return source.remove(again)
     if call is None or not call.args:
         raise NoFixError("the unscaling is part of something else")
     for place in (each.at for each in finding.related if "stepped here" in each.message):
@@ -117,7 +117,8 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return source.move_before([again], step)
     skipped = _skips(again, call, source)
     if skipped:
-        return tuple(source.before(each, f"{receiver(call, source)}.update()") for each in skipped)
+        update = f"{receiver(call, source)}.update()"
+        return tuple(edit for each in skipped for edit in source.before(each, update))
     gate = _gate(again, source)
     if gate is not None:
         block = source.block(again)

@@ -36,14 +36,14 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     step = source.statement_on(related_line(finding, "the step"))
     line = f"{optimizer_of(step, source)}.zero_grad()"
     if any(_closure(call, source) is source.scope(backward) for call in calls_of(step, "step")):
-        return (source.first(source.scope(backward).body, line),)
+        return source.first(source.scope(backward).body, line)
     loops = [outer for outer in nested(step, source) if isinstance(outer, ast.For | ast.While)]
     if loops and loops[0] in nested(backward, source) and not finding.hints.get("window"):
-        return (source.first(loops[0].body, line),)
+        return source.first(loops[0].body, line)
     own = source.statement_on(int(finding.hints["before"])) if "before" in finding.hints else None
     if own is not None and source.scope(own) is source.scope(step):
-        return (source.before(own, line),)
-    return (source.after(_last_update(step, source), line),)
+        return source.before(own, line)
+    return source.after(_last_update(step, source), line)
 
 
 def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -247,7 +247,7 @@ def _flushed(
     if not isinstance(loop.target, ast.Tuple) or not names_of(condition, ast.Load) & names_of(loop.target, ast.Store):
         raise NoFixError("the condition does not count the rounds")
     lines = [f"{source.unit}{source.text(each)}" for each in gate.body]
-    return (source.after(loop, f"if not ({source.text(condition)}):", *lines),)
+    return source.after(loop, f"if not ({source.text(condition)}):", *lines)
 
 
 def _operand(condition: ast.expr, source: FixSource) -> str:
@@ -341,8 +341,8 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         return _stepped_by(receiver(scaling, source), receiver(call, source), backward, clearing, source)
     line = f"{receiver(call, source)}.step()"
     if clearing.lineno > backward.lineno:
-        return (source.before(clearing, line),)
-    return (source.after(_last_before_step(finding, backward, source), line),)
+        return source.before(clearing, line)
+    return source.after(_last_before_step(finding, backward, source), line)
 
 
 def _last_before_step(finding: Finding, backward: ast.stmt, source: FixSource) -> ast.stmt:
@@ -364,10 +364,10 @@ def _stepped_by(
     for call in calls_of(source.scope(backward), "update"):
         statement = source.statement(call)
         if receiver(call, source) == scaler and statement.lineno > backward.lineno:
-            return (source.before(statement, line),)
+            return source.before(statement, line)
     lines = (line, f"{scaler}.update()")
     is_behind = clearing.lineno > backward.lineno
-    return (source.before(clearing, *lines) if is_behind else source.after(backward, *lines),)
+    return source.before(clearing, *lines) if is_behind else source.after(backward, *lines)
 
 
 def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -375,7 +375,7 @@ def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     step, loss = source.statement(finding.at), source.statement_on(related_line(finding, "computed here"))
     if loss not in source.block(step) or not isinstance(loss, ast.Assign) or not isinstance(loss.targets[0], ast.Name):
         raise NoFixError("the loss has no name where the step is")
-    return (source.before(step, f"{loss.targets[0].id}.backward()"),)
+    return source.before(step, f"{loss.targets[0].id}.backward()")
 
 
 def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -389,7 +389,7 @@ def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     is_plain = here is first and there is second and not any(_steps(each) for each in between)
     if is_plain and source.text(one) != source.text(other) and not _stored(between) & names_of(one, ast.Load):
         content = f"{source.text(one)} + {source.text(other)}"
-        return (source.remove(first), source.replace(other, content))
+        return (*source.remove(first), source.replace(other, content))
     call = next(calls_of(first, "backward", "manual_backward"))
     return (source.add_argument(call, "retain_graph=True"),)
 
@@ -414,13 +414,13 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             anchor = next(each for each in loop.body if each in nested(backward, source))
             if any(_is_record(name, wanted, source) for name in names):
                 return _record_detached(names, wanted, anchor, source)
-            return (source.after(anchor, *(_detached(name, source, loop) for name in names)),)
+            return source.after(anchor, *(_detached(name, source, loop) for name in names))
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Assign):
             for target in _targets(node):
                 named = wanted or _bound_from(target, source.scope(backward), source)
                 if not named.isdisjoint(_keeps(target, node.value)) and _is_carried(node, target, source):
-                    return (source.after(node, _detached(source.text(target), source, source.scope(node))),)
+                    return source.after(node, _detached(source.text(target), source, source.scope(node)))
     raise NoFixError("what is carried has no name here")
 
 
@@ -490,12 +490,12 @@ def _record_detached(names: list[str], wanted: set[str], anchor: ast.stmt, sourc
     name = names[0]
     parts = ", ".join(f"{each}={name}.{each}.detach()" for each in sorted(wanted))
     if any(source.called(base).endswith("NamedTuple") for base in kinds[0].bases):
-        return (source.after(anchor, f"{name} = {name}._replace({parts})"),)
+        return source.after(anchor, f"{name} = {name}._replace({parts})")
     decorators = [each.func if isinstance(each, ast.Call) else each for each in kinds[0].decorator_list]
     if not any(source.called(each) == "dataclasses.dataclass" for each in decorators):
         raise NoFixError("what is carried is kept in an object of the program")
     replace, imports = source.reference("dataclasses.replace")
-    return (source.after(anchor, f"{name} = {replace}({name}, {parts})"), *imports)
+    return (*source.after(anchor, f"{name} = {replace}({name}, {parts})"), *imports)
 
 
 def _fields(kind: ast.ClassDef) -> dict[str, str]:
@@ -537,7 +537,7 @@ def kept_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         is_tensor, imports = source.reference("torch.is_tensor")
         name = inner.id
         line = f"{name} = {name}.detach() if {is_tensor}({name}) else {name}"
-        return (source.before(statement, line), *imports)
+        return (*source.before(statement, line), *imports)
     return (source.replace(inner, f"{source.operand(inner)}.detach()"),)
 
 

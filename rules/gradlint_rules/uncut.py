@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gradlint.finding import Applicability, Edit, Finding, Fix
 from gradlint.rule import FixSource, NoFixError
 from gradlint.tape import Value
+from gradlint_rules.order import names_of
 
 _DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
 _PASSED_ON = {"float", "int", "numpy.asarray", "numpy.array"}
@@ -25,13 +26,13 @@ def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     """The edits that let the gradient through at `node`: a detaching, a copying, or a tensor made of copies."""
     match node:
         case ast.Attribute(attr="data", value=value, ctx=ast.Load()):
-            return (_passed_on(node, value, source),)
+            return _passed_on(node, value, source)
         case ast.Call() if source.called(node.func) == "torch.autograd.grad":
             return (_with_graph(node, source),)
         case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _DROPPED:
             return _without_call(node, value, source)
         case ast.Call(func=func, args=[ast.expr() as argument, *_]) if source.called(func) in _PASSED_ON:
-            return (_passed_on(node, argument, source),)
+            return _passed_on(node, argument, source)
         case ast.Call(func=func, args=[ast.expr() as argument]) if is_copy(node, source):
             return _uncopied(node, argument, source)
         case ast.Call(func=ast.Attribute(attr=name) as func, args=[ast.expr() as argument]) if name in _MATHS:
@@ -65,16 +66,16 @@ def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[E
     if isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH:
         raise NoFixError("what follows needs values out of the graph")
     if isinstance(outer, ast.Expr):
-        return (source.remove(outer),)
-    return (_passed_on(node, value, source),)
+        return source.remove(outer)
+    return _passed_on(node, value, source)
 
 
-def _passed_on(node: ast.expr, value: ast.expr, source: FixSource) -> Edit:
+def _passed_on(node: ast.expr, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     """`value` in the place of `node`; where that leaves `x = x`, the statement goes."""
     outer = next(source.around(node))
     if isinstance(outer, ast.Assign) and [source.text(target) for target in outer.targets] == [source.text(value)]:
         return source.remove(outer)
-    return source.replace(node, source.text(value))
+    return (source.replace(node, source.text(value)),)
 
 
 def _uncopied(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[Edit, ...]:
@@ -102,7 +103,7 @@ def _as_tensor(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[E
     if not named and source.called(node.func) == "torch.as_tensor":
         raise NoFixError("what `torch.as_tensor` copies is no tensor: its numbers left the graph elsewhere")
     edits = [source.replace(call, source.text(value)) for call, value in named]
-    return (_passed_on(node, argument, source), *edits)
+    return (*_passed_on(node, argument, source), *edits)
 
 
 def _numbers(node: ast.expr) -> Iterator[tuple[ast.Call, ast.expr]]:
@@ -190,7 +191,7 @@ def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
         return (source.replace(node, source.text(inner)),)
     smooth = source.fresh("smooth", node)
     text = source.text(node).replace(source.text(inner), smooth, 1)
-    return (source.before(statement, f"{smooth} = {source.text(inner)}"), source.replace(node, _through(smooth, text)))
+    return (*source.before(statement, f"{smooth} = {source.text(inner)}"), source.replace(node, _through(smooth, text)))
 
 
 def _through(name: str, text: str) -> str:
@@ -215,19 +216,17 @@ def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -
         match outer:
             case ast.FunctionDef(decorator_list=[*decorators]) | ast.AsyncFunctionDef(decorator_list=[*decorators]):
                 if node in decorators:
-                    return (source.remove_decorator(node),)
+                    return source.remove_decorator(node)
                 break
-            case ast.With(items=items, body=body) if any(item.context_expr is node for item in items):
-                if len(items) > 1:
-                    raise NoFixError("other contexts are entered with it")
-                return (
-                    _unwrapped(outer, set(lines), source) if _is_wrapper(body) else _out_of(outer, set(lines), source)
-                )
+            case ast.With(items=items) if any(item.context_expr is node for item in items):
+                return _unwrapped(outer, node, set(lines), source)
     raise NoFixError("neither a decorator nor a `with`")
 
 
-def _unwrapped(compound: ast.With, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
-    """Takes the decorator that wraps a function in this `with` away; where it wraps no other, the `with` itself."""
+def _unwrapped(compound: ast.With, context: ast.expr, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
+    """Takes what computes the loss out of a `with`; where that wraps a function, maybe the decorator that does so."""
+    if not _is_wrapper(compound.body):
+        return source.unwrap(compound, context, _meant(compound.body, lines))
     functions = [outer for outer in source.around(compound) if isinstance(outer, ast.FunctionDef)]
     decorated = [
         (node, decorator)
@@ -237,27 +236,29 @@ def _unwrapped(compound: ast.With, lines: set[int], source: FixSource) -> tuple[
         if functions and isinstance(decorator, ast.Name) and decorator.id == functions[-1].name
     ]
     if len(functions) > 1 and len(decorated) == 1 and _uses(functions[-1].name, source) == 1:
-        return (source.unwrap(compound),)
+        return source.unwrap(compound, context)
     meant = [d for node, d in decorated if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)]
     if len(meant) != 1:
         raise NoFixError("what the wrapper is used on is not in view")
-    return (source.remove_decorator(meant[0]),)
+    return source.remove_decorator(meant[0])
 
 
 def _uses(name: str, source: FixSource) -> int:
     return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
 
 
-def _out_of(compound: ast.With, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
-    """Moves the statements on these lines, at the beginning or the end of a `with`, out of it."""
-    body = compound.body
-    meant = [any(each.lineno <= line <= (each.end_lineno or 0) for line in lines) for each in body]
-    if not any(meant) or (meant[0] and meant[-1]):
-        return (source.unwrap(compound),)
-    first, last = meant.index(True), len(meant) - meant[::-1].index(True)
-    if first == 0:
-        return source.move_before(body[:last], compound)
-    return source.move_after(body[first:], compound)
+def _meant(body: Sequence[ast.stmt], lines: set[int]) -> list[ast.stmt]:
+    """What of a body is to run with grad mode on: what stands on these lines, and what follows and is no part of it.
+
+    What only measures the results, which it reads, stays where it is.
+    """
+    meant = [each for each in body if any(each.lineno <= line <= (each.end_lineno or 0) for line in lines)]
+    if not meant:
+        return []
+    results = {name for each in meant for name in names_of(each, ast.Store)}
+    following = body[body.index(meant[0]) + 1 :]
+    apart = [each for each in following if each not in meant and not results & names_of(each, ast.Load)]
+    return [*meant, *apart]
 
 
 def _is_wrapper(body: Sequence[ast.stmt]) -> bool:

@@ -100,10 +100,10 @@ def _on_a_copy(place: ast.expr, statement: ast.stmt, source: FixSource) -> tuple
         source.text(node) == text for node in ast.walk(statement.value) if isinstance(node, _PLACES)
     )
     if not isinstance(statement, ast.Assign) or not reads:
-        return (source.before(statement, clone),)
+        return source.before(statement, clone)
     written = source.fresh("written", statement)
     first = f"{written} = {source.text(statement.value)}"
-    return (source.before(statement, first, clone), source.replace(statement.value, written))
+    return (*source.before(statement, first, clone), source.replace(statement.value, written))
 
 
 def _is_whole(call: ast.Call, statement: ast.stmt) -> bool:
@@ -152,7 +152,7 @@ def with_grad_mode_off(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if behind is not None and _is_no_grad(behind, source):
         return source.move_before([statement], behind.body[0])
     no_grad, imports = source.reference("torch.no_grad")
-    return (source.wrap([statement], f"with {no_grad}():"), *imports)
+    return (*source.wrap([statement], f"with {no_grad}():"), *imports)
 
 
 def _is_no_grad(statement: ast.stmt, source: FixSource) -> TypeGuard[ast.With]:

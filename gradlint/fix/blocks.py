@@ -1,0 +1,508 @@
+"""Statements moved, wrapped, unwrapped, put in and taken out: one libcst codemod over the blocks that they stand in.
+
+A draft parses the statements of the module that a fix touches, and no more. What it has changed is offered as the few
+edits of text in which the new code differs from the old.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, TypeVar
+
+import libcst as cst
+from libcst import matchers
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from gradlint.dataclass import dataclass
+from gradlint.fix.differences import differences
+from gradlint.fix.layout import Layout, first_line, last_line
+from gradlint.rule import NoFixError
+
+_Small = cst.BaseSmallStatement
+_EFFECTS = matchers.Call() | matchers.NamedExpr() | matchers.Await() | matchers.Yield()
+_Block = cst.IndentedBlock | cst.SimpleStatementSuite | cst.Module
+_Long = TypeVar("_Long", cst.IndentedBlock, cst.Module)
+Change = tuple[int, int, str]  # from one offset of the text to another: this
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A statement on its way into a block: the lines above it, and the end of its line, where a comment may stand."""
+
+    node: cst.BaseCompoundStatement | _Small | None  # None: the lines alone
+    above: tuple[cst.EmptyLine, ...] = ()
+    end: cst.TrailingWhitespace | None = None
+    line: cst.CSTNode | None = None  # the line of the source that it shares with others
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it can share a line with others."""
+        is_commented = any(each.comment for each in self.above) or (self.end is not None and self.end.comment)
+        return isinstance(self.node, _Small) and not is_commented
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to become of statements: what stands before and behind each, and what in its place."""
+
+    before: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
+    behind: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
+    instead: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
+    moved: dict[cst.CSTNode, bool] = field(default_factory=dict)  # and whether all lines above go with it, or its own
+    undecorated: set[cst.CSTNode] = field(default_factory=set)
+    decorated: dict[cst.CSTNode, cst.Decorator] = field(default_factory=dict)
+
+    @property
+    def touched(self) -> set[cst.CSTNode]:
+        return {*self.before, *self.behind, *self.instead}
+
+
+class Rewritten(cst.CSTTransformer):
+    """The blocks of a module after a plan; a step of indentation that is new is `unit`."""
+
+    def __init__(self, plan: Plan, unit: str) -> None:
+        super().__init__()
+        self.plan = plan
+        self.unit = unit
+        self.touched = plan.touched
+        self.emptied = set[cst.CSTNode]()  # blocks of which nothing is left
+
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
+        """What becomes of a node whose parts are done: a block, of a suite on the line of its header, too."""
+        match original_node, updated_node:
+            case cst.Module() as old, cst.Module() as new:
+                return self._body(old, new) if self._is_touched(old) else new
+            case cst.IndentedBlock() as old, cst.IndentedBlock() as new:
+                return self._body(old, new) if self._is_touched(old) else new
+            case cst.SimpleStatementSuite() as old, cst.SimpleStatementSuite() as new:
+                return self._suite(old, new) if self._is_touched(old) else new
+            case cst.FunctionDef() as old, cst.FunctionDef() as new:
+                return self._function(old, new)
+            case (
+                (cst.If(orelse=cst.Else(body=body)), new)
+                | (cst.For(orelse=cst.Else(body=body)), new)
+                | (cst.While(orelse=cst.Else(body=body)), new)
+            ) if body in self.emptied:
+                return new.with_changes(orelse=None)
+        return updated_node
+
+    def _suite(self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite) -> cst.BaseSuite:
+        ends = updated.trailing_whitespace
+        pieces = [piece for piece in self._planned(original, updated) if piece.node is not None]
+        if not pieces:
+            self.emptied.add(original)
+            pieces = [Piece(cst.Pass())]
+        if all(piece.is_bare for piece in pieces):
+            return updated.with_changes(body=_shared([piece.node for piece in pieces]))
+        pieces = [replace(piece, line=None) for piece in pieces]
+        pieces[-1] = replace(pieces[-1], end=pieces[-1].end or ends)
+        return block_of(pieces, self.unit)
+
+    def _function(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef:
+        if original in self.plan.decorated:
+            decorators = [*updated.decorators, self.plan.decorated[original]]
+            return updated.with_changes(decorators=decorators)
+        if self.plan.undecorated.isdisjoint(original.decorators):
+            return updated
+        kept, above = list[cst.Decorator](), list[cst.EmptyLine]()
+        for old, new in zip(original.decorators, updated.decorators, strict=True):
+            above += new.leading_lines
+            if old not in self.plan.undecorated:
+                kept.append(new.with_changes(leading_lines=above))
+                above = []
+        below = [*above, *updated.lines_after_decorators]
+        return updated.with_changes(decorators=kept, lines_after_decorators=below)
+
+    def _is_touched(self, block: _Block) -> bool:
+        return any(each in self.touched for statement in block.body for each in (statement, *_smalls(statement)))
+
+    def _body(self, original: _Long, updated: _Long) -> _Long:
+        below: Sequence[cst.EmptyLine]
+        lines, below = _in_lines(list(self._planned(original, updated)))
+        if not lines and isinstance(updated, cst.IndentedBlock):
+            self.emptied.add(original)
+            lines = [cst.SimpleStatementLine([cst.Pass()])]
+        return updated.with_changes(body=lines, footer=[*below, *updated.footer])
+
+    def _planned(self, original: _Block, updated: _Block) -> Iterator[Piece]:
+        """The pieces of a block, in their new order."""
+        for old, new in zip(original.body, updated.body, strict=True):
+            if isinstance(old, cst.BaseCompoundStatement):
+                assert isinstance(new, cst.BaseCompoundStatement)
+                yield from self._about(old, self._without_nothing(old, of_compound(new)))
+            elif isinstance(old, cst.SimpleStatementLine):
+                assert isinstance(new, cst.SimpleStatementLine)
+                yield from self._of_line(old, new)
+            else:
+                assert isinstance(old, _Small)
+                assert isinstance(new, _Small)
+                yield from self._about(old, Piece(new, line=original))
+
+    def _without_nothing(self, old: cst.CSTNode, piece: Piece) -> Piece:
+        """No `if` where nothing is left to do, and what it asks does nothing; the comments in it stay."""
+        new = piece.node
+        if not isinstance(old, cst.If) or not isinstance(new, cst.If) or old.body not in self.emptied:
+            return piece
+        if new.orelse is not None or matchers.findall(new.test, _EFFECTS):
+            return piece
+        footer = new.body.footer if isinstance(new.body, cst.IndentedBlock) else ()
+        return Piece(None, (*piece.above, *footer))
+
+    def _of_line(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Iterator[Piece]:
+        shared = old if len(old.body) > 1 else None
+        pieces = [Piece(each, line=shared) for each in new.body]
+        pieces[0] = replace(pieces[0], above=tuple(new.leading_lines))
+        pieces[-1] = replace(pieces[-1], end=new.trailing_whitespace)
+        found = [list(self._about(each, piece)) for each, piece in zip(old.body, pieces, strict=True)]
+        is_gone = all(piece.node is None for piece in found[-1])
+        if shared is not None and is_gone and old.body[-1] not in self.plan.moved:
+            found.append([Piece(None, end=new.trailing_whitespace, line=shared)])
+        yield from itertools.chain(*found)
+
+    def _about(self, old: cst.CSTNode, piece: Piece) -> Iterator[Piece]:
+        """A piece with what the plan puts around it, below the lines above it that do not belong to it."""
+        ahead = self.plan.before.get(old, [])
+        if ahead:
+            apart, own = attached(piece.above)
+            first, *others = (_beside(each, piece) for each in ahead)
+            yield replace(first, above=(*apart, *first.above))
+            yield from others
+            piece = replace(piece, above=own)
+        instead = self.plan.instead.get(old)
+        if instead is None:
+            yield piece
+        elif instead:
+            yield replace(instead[0], above=(*piece.above, *instead[0].above))
+            yield from instead[1:]
+        else:
+            yield Piece(None, self._left(old, piece.above))
+        yield from (_beside(each, piece) for each in self.plan.behind.get(old, []))
+
+    def _left(self, old: cst.CSTNode, above: tuple[cst.EmptyLine, ...]) -> tuple[cst.EmptyLine, ...]:
+        """The lines above a statement that stay where it stood."""
+        if old not in self.plan.moved:
+            return above
+        return () if self.plan.moved[old] else attached(above)[0]
+
+
+def _beside(new: Piece, piece: Piece) -> Piece:
+    """A new piece on the line of one that shares it, if it can stand there."""
+    return replace(new, line=piece.line) if new.is_bare else new
+
+
+def of_compound(node: cst.BaseCompoundStatement) -> Piece:
+    """A compound statement and the lines above it."""
+    above: Sequence[cst.EmptyLine] = getattr(node, "leading_lines", ())
+    return Piece(node.with_changes(leading_lines=[]), tuple(above))
+
+
+def attached(above: Sequence[cst.EmptyLine]) -> tuple[tuple[cst.EmptyLine, ...], tuple[cst.EmptyLine, ...]]:
+    """The lines above a statement: those apart from it, and the comments right above it that stand as deep as it."""
+    at = len(above)
+    while at and above[at - 1].comment and above[at - 1].indent and not above[at - 1].whitespace.value:
+        at -= 1
+    return tuple(above[:at]), tuple(above[at:])
+
+
+def block_of(pieces: Sequence[Piece], unit: str, footer: Sequence[cst.EmptyLine] = ()) -> cst.IndentedBlock:
+    """A new block of these pieces."""
+    lines, below = _in_lines(pieces)
+    return cst.IndentedBlock(lines, indent=unit, footer=[*below, *footer])
+
+
+def _in_lines(pieces: Sequence[Piece]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
+    """The pieces as lines, those that share one together, and what lines are left over below the last."""
+    lines, above = list[cst.BaseStatement](), list[cst.EmptyLine]()
+    for _, group in itertools.groupby(enumerate(pieces), key=_line_of):
+        members = [piece for _, piece in group]
+        above += [line for piece in members for line in piece.above]
+        nodes = [piece.node for piece in members if piece.node is not None]
+        if not nodes:
+            continue
+        if isinstance(nodes[0], cst.BaseCompoundStatement):
+            lines.append(nodes[0].with_changes(leading_lines=above))
+        else:
+            end = members[-1].end or cst.TrailingWhitespace()
+            lines.append(cst.SimpleStatementLine(_shared(nodes), leading_lines=above, trailing_whitespace=end))
+        above = []
+    return lines, above
+
+
+def _line_of(item: tuple[int, Piece]) -> int:
+    index, piece = item
+    return -index - 1 if piece.line is None or isinstance(piece.node, cst.BaseCompoundStatement) else id(piece.line)
+
+
+def _shared(nodes: Iterable[cst.CSTNode | None]) -> list[_Small]:
+    """Statements of one line; the semicolons between them are made where there are none."""
+    found = [node for node in nodes if isinstance(node, _Small)]
+    found[-1] = found[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return found
+
+
+def _headless(module: cst.Module) -> cst.Module:
+    """A module with the lines above its first statement as that statement's."""
+    first, *others = module.body
+    above: Sequence[cst.EmptyLine] = getattr(first, "leading_lines", ())
+    return module.with_changes(header=[], body=[first.with_changes(leading_lines=[*module.header, *above]), *others])
+
+
+def _smalls(statement: cst.CSTNode) -> Sequence[_Small]:
+    return statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+
+
+class Draft:
+    """Some statements of a program as libcst reads them, and what is to become of them."""
+
+    def __init__(self, layout: Layout, statements: Iterable[ast.stmt]) -> None:
+        self.layout = layout
+        self.unit = layout.unit
+        self.first, self.last = _whole_lines(layout, statements)
+        self.text, self._offsets = _clean(layout, self.first, self.last)
+        try:
+            wrapper = MetadataWrapper(_headless(cst.parse_module(self.text)), unsafe_skip_copy=True)
+        except cst.ParserSyntaxError:
+            raise NoFixError("libcst does not read it") from None
+        if wrapper.module.code != self.text:
+            raise NoFixError("libcst does not write it as it was")
+        self.module = wrapper.module
+        self.plan = Plan()
+        places: Mapping[cst.CSTNode, cst.metadata.CodeRange] = wrapper.resolve(PositionProvider)
+        self._found = _statements(self.module, places)
+
+    def node(self, statement: ast.stmt) -> cst.CSTNode:
+        """The statement as libcst has it."""
+        starts = self.layout.byte_offset(statement.lineno, statement.col_offset)
+        at = bisect.bisect_left(self._offsets, starts)
+        row = self.text.count("\n", 0, at) + 1
+        column = at - (self.text.rfind("\n", 0, at) + 1)
+        found = self._found.get((row, column))
+        if found is None:
+            raise NoFixError("the statement stands in no block")
+        return found[0]
+
+    def piece(self, statement: ast.stmt) -> Piece:
+        """A statement with the comments right above it and behind it, for another place."""
+        node = self.node(statement)
+        if isinstance(node, cst.BaseCompoundStatement):
+            whole = of_compound(node)
+            return replace(whole, above=attached(whole.above)[1])
+        assert isinstance(node, _Small)
+        line = self._line(node)
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            return Piece(node, attached(line.leading_lines)[1], line.trailing_whitespace)
+        is_last = line is not None and node is line.body[-1]
+        ends = line.trailing_whitespace if is_last and isinstance(line, cst.SimpleStatementLine) else None
+        return Piece(node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), end=ends)
+
+    def pieces(self, statements: Sequence[ast.stmt]) -> list[Piece]:
+        """Neighbouring statements as they stand, with all lines between them."""
+        found = list[Piece]()
+        for statement in statements:
+            node = self.node(statement)
+            if isinstance(node, cst.BaseCompoundStatement):
+                found.append(of_compound(node))
+                continue
+            assert isinstance(node, _Small)
+            line = self._line(node)
+            assert line is not None
+            lines_above = line.leading_lines if isinstance(line, cst.SimpleStatementLine) else ()
+            above = tuple(lines_above) if node is line.body[0] else ()
+            ends = line.trailing_whitespace if node is line.body[-1] else None
+            found.append(Piece(node, above, ends, line if len(line.body) > 1 else None))
+        return found
+
+    def new(self, lines: Sequence[str]) -> list[Piece]:
+        """New lines of code."""
+        pieces = list[Piece]()
+        for each in cst.parse_module("".join(f"{line}\n" for line in lines)).body:
+            if isinstance(each, cst.BaseCompoundStatement):
+                pieces.append(of_compound(each))
+            else:
+                pieces += [Piece(small) for small in _smalls(each)]
+        return pieces
+
+    def changes(self) -> list[Change]:
+        """What the plan changes in the text, by the offsets of the whole program."""
+        module = self.module.visit(Rewritten(self.plan, self.unit))
+        code = module.code if module.body or module.footer else ""  # libcst ends an empty module with a line
+        if not self.text.endswith("\n") and self.text.rpartition("\n")[2] != code.rpartition("\n")[2]:
+            code += "\n"
+        return [
+            (self._offsets[start], self._offsets[end], content.replace("\n", self.layout.newline))
+            for start, end, content in differences(self.text, code)
+        ]
+
+    def _line(self, node: _Small) -> cst.SimpleStatementLine | cst.SimpleStatementSuite | None:
+        return next((line for found, line in self._found.values() if found is node), None)
+
+    # what can become of statements
+
+    def move(self, statements: Sequence[ast.stmt], anchor: ast.stmt, is_before: bool) -> None:
+        """Statements, with the comments right above them, before another or behind it."""
+        pieces = [self.piece(each) for each in statements]
+        nodes = [self.node(each) for each in statements]
+        self.plan.instead.update((node, []) for node in nodes)
+        self.plan.moved.update(dict.fromkeys(nodes, False))
+        (self.put_before if is_before else self.put_behind)(anchor, pieces)
+
+    def remove(self, statement: ast.stmt) -> None:
+        self.plan.instead[self.node(statement)] = []
+
+    def put_before(self, anchor: ast.stmt, pieces: Iterable[Piece]) -> None:
+        self.plan.before.setdefault(self.node(anchor), []).extend(pieces)
+
+    def put_behind(self, anchor: ast.stmt, pieces: Iterable[Piece]) -> None:
+        self.plan.behind.setdefault(self.node(anchor), []).extend(pieces)
+
+    def undecorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr) -> None:
+        node = self.node(function)
+        assert isinstance(node, cst.FunctionDef)
+        self.plan.undecorated.add(node.decorators[function.decorator_list.index(decorator)])
+
+    def decorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, line: str) -> None:
+        """Another decorator, below those that are there."""
+        node = self.node(function)
+        (made,) = cst.parse_module(f"{line}\ndef f(): pass\n").body
+        assert isinstance(node, cst.FunctionDef)
+        assert isinstance(made, cst.FunctionDef)
+        self.plan.decorated[node] = made.decorators[0]
+
+    def wrap(self, statements: Sequence[ast.stmt], header: str) -> None:
+        """Neighbouring statements under a header; the lines above the first stay above it."""
+        first, *others = self.pieces(statements)
+        self._replace(statements, [self._under(header, [replace(first, above=()), *others])])
+
+    def _under(self, header: str, pieces: Sequence[Piece]) -> Piece:
+        (made,) = cst.parse_module(f"{header}\n    pass\n").body
+        assert isinstance(made, cst.BaseCompoundStatement)
+        return Piece(made.with_changes(body=block_of(pieces, self.unit)))
+
+    def _replace(self, statements: Sequence[ast.stmt], pieces: list[Piece]) -> None:
+        first, *others = (self.node(each) for each in statements)
+        self.plan.instead.update({first: pieces, **{node: [] for node in others}})
+        self.plan.moved.update(dict.fromkeys(others, True))
+
+    def unwrap(self, compound: ast.With, item: int | None, inside: Sequence[ast.stmt]) -> None:
+        """These statements of a `with` out of one of its contexts, or out of all, in their order."""
+        node = self.node(compound)
+        assert isinstance(node, cst.With)
+        if item is None or len(node.items) == 1:
+            self.plan.instead[node] = list(self._parts(node, compound, inside, _comments(node)))
+            return
+        others, above = _without_item(node, item)
+        if len(inside) < len(compound.body):
+            own = cst.With([node.items[item].with_changes(comma=cst.MaybeSentinel.DEFAULT)], node.body)
+            parts = list(self._parts(own, compound, inside, ()))
+            others = others.with_changes(body=block_of(parts, self.unit))
+        self.plan.instead[node] = [Piece(others.with_changes(leading_lines=[]), tuple(above))]
+
+    def _parts(
+        self, node: cst.With, compound: ast.With, inside: Sequence[ast.stmt], comments: Iterable[cst.EmptyLine]
+    ) -> Iterator[Piece]:
+        """The body of a `with` in pieces: what is taken out, and what stays, under as many as that takes."""
+        yield Piece(None, tuple(comments) if compound.body[0] in inside else ())
+        for is_out, group in itertools.groupby(compound.body, key=lambda each: each in inside):
+            statements = list(group)
+            first, *others = self.pieces(statements)
+            is_last = statements[-1] is compound.body[-1]
+            footer = node.body.footer if is_last and isinstance(node.body, cst.IndentedBlock) else ()
+            if is_out:
+                yield from (first, *others, Piece(None, tuple(footer)))
+            elif statements[0] is compound.body[0]:
+                yield Piece(node.with_changes(body=self._body(node, [first, *others], footer), leading_lines=[]))
+            else:
+                body = block_of([replace(first, above=()), *others], self.unit, footer)
+                yield Piece(node.with_changes(body=body, leading_lines=[]), first.above)
+
+    def _body(self, node: cst.With, pieces: Sequence[Piece], footer: Sequence[cst.EmptyLine]) -> cst.IndentedBlock:
+        block = block_of(pieces, self.unit, footer)
+        return block.with_changes(header=node.body.header) if isinstance(node.body, cst.IndentedBlock) else block
+
+
+def _without_item(node: cst.With, at: int) -> tuple[cst.With, list[cst.EmptyLine]]:
+    """A `with` without one of its contexts, and the comments that stood beside it."""
+    gone = node.items[at]
+    items = [each for index, each in enumerate(node.items) if index != at]
+    if at == len(items):
+        items[-1] = items[-1].with_changes(comma=gone.comma)
+    comments = list(_lines_of_comments(gone))
+    if len(items) > 1 or not isinstance(node.lpar, cst.LeftParen) or _has_comments(node.lpar, *items, node.rpar):
+        return node.with_changes(items=items), comments
+    plain = [items[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
+    bare = cst.MaybeSentinel.DEFAULT
+    return node.with_changes(items=plain, lpar=bare, rpar=bare), comments
+
+
+def _comments(node: cst.With) -> list[cst.EmptyLine]:
+    """The comments in the header of a `with`, as lines."""
+    header = node.body.header if isinstance(node.body, cst.IndentedBlock) else None
+    return [line for part in (node.lpar, *node.items, node.rpar, header) for line in _lines_of_comments(part)]
+
+
+def _lines_of_comments(part: object) -> Iterator[cst.EmptyLine]:
+    if isinstance(part, cst.CSTNode):
+        found = matchers.findall(part, matchers.Comment())
+        yield from (cst.EmptyLine(comment=each) for each in found if isinstance(each, cst.Comment))
+
+
+def _has_comments(*parts: object) -> bool:
+    return any(True for part in parts for _ in _lines_of_comments(part))
+
+
+_Found = tuple[cst.CSTNode, "cst.SimpleStatementLine | cst.SimpleStatementSuite | None"]
+
+
+def _statements(
+    module: cst.Module, places: Mapping[cst.CSTNode, cst.metadata.CodeRange]
+) -> dict[tuple[int, int], _Found]:
+    """The statements of a module by where each begins, with the line of those that may share it."""
+    found = dict[tuple[int, int], _Found]()
+    finder = _Statements()
+    module.visit(finder)
+    for node, line in finder.found:
+        start = places[node].start
+        found[start.line, start.column] = (node, line)
+    return found
+
+
+class _Statements(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = list[_Found]()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+            self.found += [(each, node) for each in node.body]
+        elif isinstance(node, cst.BaseCompoundStatement):
+            self.found.append((node, None))
+        return not isinstance(node, cst.BaseExpression)
+
+
+def _whole_lines(layout: Layout, statements: Iterable[ast.stmt]) -> tuple[int, int]:
+    """The first and the last line of the statements of the module that these stand in, with what is above them."""
+    lines = [line for each in statements for line in (first_line(each), last_line(each))]
+    low, high = min(lines), max(lines)
+    first = 1
+    for each in layout.tree.body:
+        if last_line(each) < low:
+            first = last_line(each) + 1
+        high = max(high, last_line(each)) if first_line(each) <= high else high
+    return first, high
+
+
+def _clean(layout: Layout, first: int, last: int) -> tuple[str, list[int]]:
+    """Lines of a program with plain line ends and no form feeds before code, and the offset of each character."""
+    parts, offsets = list[str](), list[int]()
+    for number in range(first, last + 1):
+        start, bare = layout.starts[number - 1], layout.bare(number)
+        indent = 0 if number in layout.in_strings else len(layout.indent(number))
+        kept = [at for at, letter in enumerate(bare) if letter != "\f" or at >= indent]
+        ends = start + len(bare) < layout.starts[number]
+        parts += [*(bare[at] for at in kept), "\n" * ends]
+        offsets += [*(start + at for at in kept), *[start + len(bare)] * ends]
+    return "".join(parts), [*offsets, layout.starts[last]]
