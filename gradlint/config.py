@@ -95,6 +95,11 @@ class Settings:
     def _inclusion(self) -> Patterns:
         return _patterns(self.extend_include)
 
+    def names(self, code: str) -> bool:
+        """Whether a selection speaks of the rule `code`, or of some rules that it is one of."""
+        selectors = (each for place in self.selections for each in (*(place.select or ()), *place.extend))
+        return any(each != EVERY and code.startswith(each) for each in selectors)
+
     def selects(self, code: str) -> bool:
         """Whether the rule `code` is on; the command line, which comes last, outweighs the file."""
         verdicts = (selection.verdict(code) for selection in reversed(self.selections))

@@ -154,6 +154,10 @@ class FixSource(Protocol):
         """Takes the line of a decorator out."""
         ...
 
+    def instead(self, statement: ast.stmt, *lines: str) -> Edits:
+        """Puts lines of code in the place of a statement; a comment behind it stays."""
+        ...
+
     def decorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, line: str) -> Edits:
         """Puts a decorator on a function, below those that it has."""
         ...
@@ -182,8 +186,17 @@ class FixSource(Protocol):
         """Puts neighbouring statements under a header: `with torch.no_grad():`."""
         ...
 
-    def unwrap(self, compound: ast.With, item: ast.expr | None = None, inside: Sequence[ast.stmt] = ()) -> Edits:
-        """Takes statements of a `with`, or all, out of one of its contexts, or of all; they stay in their order."""
+    def unwrap(
+        self,
+        compound: ast.With,
+        item: ast.expr | None = None,
+        inside: Sequence[ast.stmt] = (),
+        kept: Sequence[ast.stmt] = (),
+    ) -> Edits:
+        """Takes statements of a `with`, or all, out of one of its contexts, or of all; they stay in their order.
+
+        What is `kept`, neighbouring statements somewhere in these, is put under a context of its own.
+        """
         ...
 
 

@@ -1203,10 +1203,10 @@ PROGRAMS["GL401 a scaler and a region"] = """\
  device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
  model.to(device)
 -scaler = torch.cuda.amp.GradScaler()
-+scaler = torch.amp.GradScaler(torch.device(device).type, enabled=torch.device(device).type == "cuda")
++scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
  for x, y in data:
 -    with torch.cuda.amp.autocast(dtype=torch.float16):
-+    with torch.autocast(torch.device(device).type, dtype=torch.float16, enabled=torch.device(device).type == "cuda"):
++    with torch.autocast(device.type, dtype=torch.float16, enabled=device.type == "cuda"):
          loss = F.cross_entropy(model(x.to(device)), y.to(device))
      optimizer.zero_grad()
      scaler.scale(loss).backward()
@@ -1217,10 +1217,10 @@ PROGRAMS["GL401 a device as text"] = """\
  device = "cuda" if torch.cuda.is_available() else "cpu"
  model.to(device)
 -scaler = torch.amp.GradScaler("cuda", enabled=True)
-+scaler = torch.amp.GradScaler(torch.device(device).type, enabled=torch.device(device).type == "cuda")
++scaler = torch.amp.GradScaler(device, enabled=device == "cuda")
  for x, y in data:
 -    with torch.autocast("cuda", torch.float16):
-+    with torch.autocast(torch.device(device).type, torch.float16, enabled=torch.device(device).type == "cuda"):
++    with torch.autocast(device, torch.float16, enabled=device == "cuda"):
          loss = F.cross_entropy(model(x.to(device)), y.to(device))
      optimizer.zero_grad()
      scaler.scale(loss).backward()
@@ -1241,7 +1241,7 @@ PROGRAMS["GL401 by an attribute"] = """\
 
      def step(self, x, y):
 -        with torch.autocast("cuda"):
-+        with torch.autocast(torch.device(self.device).type, enabled=torch.device(self.device).type == "cuda"):
++        with torch.autocast(self.device.type, enabled=self.device.type == "cuda"):
              loss = F.cross_entropy(self.model(x.to(self.device)), y.to(self.device))
          optimizer.zero_grad()
          loss.backward()
@@ -1278,6 +1278,405 @@ PROGRAMS["GL701 computed in a function that is handed over"] = """\
      loss = chosen(out * (out > 0), 0.0, lambda value: value.log()).mean()
      optimizer.zero_grad()
      loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL206 requires_grad read"] = """\
+ weight = torch.zeros(4, 3)
+-weight.requires_grad
++weight.requires_grad_()
+ optimizer = torch.optim.SGD([weight], lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(x @ weight, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL206 in a loop over parameters"] = """\
+ for p in model.parameters():
+     p.requires_grad_(False)
+ for p in model[2].parameters():
+-    p.requires_grad
++    p.requires_grad_()
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL407 dedent, warning"] = """\
+ for x, y in data:
+     out = model(x)
+     with torch.autocast("cpu", dtype=torch.bfloat16):
+         loss = F.cross_entropy(model[2](model[0](x)) + out, y)
+-        optimizer.zero_grad()
++    optimizer.zero_grad()
+-        loss.backward()
++    loss.backward()
+-        optimizer.step()
++    optimizer.step()
+"""
+PROGRAMS["GL407 dedent, note"] = """\
+ for x, y in data:
+     with torch.autocast("cpu", dtype=torch.bfloat16):
+         loss = F.cross_entropy(model(x), y)
+-        optimizer.zero_grad()
++    optimizer.zero_grad()
+-        loss.backward()
++    loss.backward()
+-        optimizer.step()
++    optimizer.step()
+"""
+PROGRAMS["GL303 yielded context"] = """\
+ import contextlib
+
+ @contextlib.contextmanager
+ def mixed():
+-    yield torch.autocast("cpu", dtype=torch.bfloat16)
++    with torch.autocast("cpu", dtype=torch.bfloat16):
++        yield
+
+ for x, y in data:
+     with mixed():
+         out = model(x)
+     loss = F.cross_entropy(out.float(), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL101 model given"] = """\
+ def loss_of(net, x, y):
+     keep = x[:, 0] > 0
+     if not keep.any():
+-        return x.new_zeros(())
++        return 0.0 * sum(p.sum() for p in net.parameters())
+     return F.cross_entropy(net(x[keep]), y[keep])
+
+ for i, (x, y) in enumerate(data):
+     loss = loss_of(model, x, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL101 self.model, loss starts at number"] = """\
+ class Trainer:
+     def __init__(self, model):
+         self.model = model
+
+     def loss(self, x, y):
+-        total = 0
++        total = 0.0 * sum(p.sum() for p in self.model.parameters())
+         for one, label in zip(x, y):
+             if one[0] < 0:
+                 continue
+             total = total + F.cross_entropy(self.model(one), label)
+         return total
+
+ trainer = Trainer(model)
+ for i, (x, y) in enumerate(data):
+     loss = trainer.loss(x, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL107 module frozen before the loss"] = """\
+-model.requires_grad_(False)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL107 after the optimizer"] = """\
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ def freeze(net):
+     for p in net.parameters():
+         p.requires_grad = False
+-freeze(model)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL107 in __init__"] = """\
+ class Net(nn.Module):
+     def __init__(self, body):
+         super().__init__()
+         self.body = body
+         self.head = nn.Linear(3, 3)
+         for p in self.parameters():
+             p.requires_grad = False
+
+     def forward(self, x):
+         return self.head(self.body(x))
+
+ net = Net(model)
++net.head.requires_grad_(True)
+ optimizer = torch.optim.SGD(net.head.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(net(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL401 partial"] = """\
+ import functools
+ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ model.to(device)
+-amp = functools.partial(torch.autocast, "cuda", dtype=torch.float16)
++amp = functools.partial(torch.autocast, device.type, dtype=torch.float16, enabled=device.type == "cuda")
+ for x, y in data:
+     x, y = x.to(device), y.to(device)
+     with amp():
+         loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL401 islands"] = """\
+ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ model.to(device)
+ for x, y in data:
+     x, y = x.to(device), y.to(device)
+     with torch.autocast(device.type):
+         out = model(x)
+-        with torch.autocast("cuda", enabled=False):
++        with torch.autocast(device.type, enabled=False):
+             loss = F.cross_entropy(out.float(), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL507 features shared in inner loop"] = """\
+ for x, y in data:
+     hidden = model[0](x)
+     optimizer.zero_grad()
+     for k in range(3):
+         loss = F.cross_entropy(model[2](hidden), y)
+-        loss.backward()
++        loss.backward(retain_graph=True)
+     optimizer.step()
+"""
+PROGRAMS["GL507 second backward meant"] = """\
+ head = nn.Linear(8, 3)
+ other = torch.optim.SGD(head.parameters(), lr=0.1)
+ for x, y in data:
+     hidden = model[0](x)
+     loss = F.cross_entropy(model[2](hidden), y)
+     extra = F.cross_entropy(head(hidden), y)
+     optimizer.zero_grad()
+     other.zero_grad()
+-    loss.backward()
++    loss.backward(retain_graph=True)
+     print(model[0].weight.grad.norm())
+     extra.backward()
+     optimizer.step()
+     other.step()
+"""
+PROGRAMS["GL513 head after"] = """\
++model[2] = nn.Linear(8, 3)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+-model[2] = nn.Linear(8, 3)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL513 with a scheduler"] = """\
++model.append(nn.Linear(3, 3))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+-model.append(nn.Linear(3, 3))
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+     scheduler.step()
+"""
+PROGRAMS["GL513 in a function"] = """\
+ def main():
+     net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
++    if len(data) > 2:
++        net[2] = nn.Linear(8, 3)
+     opt = torch.optim.Adam(
+         net.parameters(),  # all
+         lr=0.1,
+     )
+-    if len(data) > 2:
+-        net[2] = nn.Linear(8, 3)
+     for x, y in data:
+         loss = F.cross_entropy(net(x), y)
+         opt.zero_grad()
+         loss.backward()
+         opt.step()
+ main()
+"""
+PROGRAMS["GL514 dict with **"] = """\
+ class Net(nn.Module):
+     def __init__(self, more=None):
+         super().__init__()
+         more = {"b": nn.Linear(4, 3)}
+-        self.heads = {"a": nn.Linear(4, 3), **more}
++        self.heads = nn.ModuleDict({"a": nn.Linear(4, 3), **more})
+         self.body = nn.Linear(4, 4)
+
+     def forward(self, x):
+         return sum(head(self.body(x)) for head in self.heads.values())
+
+ model = Net()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL514 list with star"] = """\
+ class Net(nn.Module):
+     def __init__(self):
+         super().__init__()
+-        self.layers = [nn.Linear(4, 4), *(nn.Linear(4, 4) for _ in range(2))]
++        self.layers = nn.ModuleList([nn.Linear(4, 4), *(nn.Linear(4, 4) for _ in range(2))])
+         self.head = nn.Linear(4, 3)
+
+     def forward(self, x):
+         for layer in self.layers: x = layer(x).tanh()
+         return self.head(x)
+
+ model = Net()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL515 to"] = """\
+ device = "cpu"
+-weight = nn.Parameter(torch.zeros(4, 3)) * 1.0
++weight = nn.Parameter(torch.zeros(4, 3) * 1.0)
+ optimizer = torch.optim.SGD([weight], lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(x @ weight, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL403 unscaled after"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ def bound(parameters, most):
+     parameters = list(parameters)
+     size = sum(p.grad.square().sum().item() for p in parameters) ** 0.5
+     for p in parameters:
+         p.grad.mul_(min(1.0, most / (size + 1e-6)))
+ for x, y in data:
+     optimizer.zero_grad()
+     scaler.scale(F.cross_entropy(model(x), y)).backward()
++    scaler.unscale_(optimizer)
+     bound(model.parameters(), 0.5)
+-    scaler.unscale_(optimizer)
+     scaler.step(optimizer)
+     scaler.update()
+"""
+PROGRAMS["GL507 dict table in module"] = """\
+ class Net(nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.body = nn.Linear(4, 3)
+         self.table = {0: torch.zeros(3), 1: torch.zeros(3)}
+
+     def forward(self, x):
+         out = self.body(x)
+         for key, mean in self.table.items():
+             mean = 0.9 * mean + 0.1 * out.mean(0)
+-            self.table[key] = mean
++            self.table[key] = mean.detach()
+             out = out - mean
+         return out
+
+ model = Net()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL407 in a loop within the region"] = """\
+-with torch.autocast("cpu", dtype=torch.bfloat16), torch.set_grad_enabled(True):
++with torch.set_grad_enabled(True):
+     for x, y in data:
+         # the loss
++        with torch.autocast("cpu", dtype=torch.bfloat16):
+-        loss = F.cross_entropy(model(x), y)
++            loss = F.cross_entropy(model(x), y)
+
+         # the step
+         optimizer.zero_grad()
+         loss.backward()
+         optimizer.step()
+"""
+PROGRAMS["GL407 under a condition"] = """\
+ amp = torch.autocast("cpu", dtype=torch.bfloat16)
+ for i, (x, y) in enumerate(data):
+     with amp:
+         loss = F.cross_entropy(model(x), y)
+-        if i >= 0: loss.backward(); optimizer.step()
++    if i >= 0: loss.backward(); optimizer.step()
+     optimizer.zero_grad()
+"""
+PROGRAMS["GL407 all of it"] = """\
+ for x, y in data:
+     loss = F.cross_entropy(model(x), y)
+-    with torch.autocast("cpu", dtype=torch.bfloat16):
+-        optimizer.zero_grad()
++    optimizer.zero_grad()
+-        loss.backward()
++    loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL513 used in between"] = """\
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+ model[2] = nn.Linear(8, 3)
++optimizer.add_param_group({"params": model[2].parameters()})
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL513 a new model"] = """\
++model = nn.Linear(4, 3)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # plain
+-model = nn.Linear(4, 3)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL401 island in a method"] = """\
+ class Trainer:
+     def __init__(self, device: torch.device):
+         self.device = device
+         self.model = model.to(device)
+
+     def loss(self, x, y):
+         with torch.autocast(self.device.type):
+             out = self.model(x)
+-            with torch.autocast("cuda", enabled=False):
++            with torch.autocast(self.device.type, enabled=False):
+                 return F.cross_entropy(out.float(), y)
+
+ trainer = Trainer(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+ for x, y in data:
+     optimizer.zero_grad()
+     trainer.loss(x.to(trainer.device), y.to(trainer.device)).backward()
      optimizer.step()
 """
 

@@ -11,7 +11,7 @@ from dataclasses import field
 from gradlint.checker import Checked, check
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
-from gradlint.finding import Applicability, Finding, Fix
+from gradlint.finding import Applicability, Finding, Severity
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.layout import Layout
 from gradlint.fix.trial import Change, Contents, Key, changed, judged, key_of
@@ -42,8 +42,12 @@ class Task:
             self.files, self.settings_for, jobs=self.jobs, given=contents, cache=self.cache, before=before, judging=True
         )
 
-    def applies(self, fix: Fix | None) -> bool:
-        return fix is not None and (self.unsafe or fix.applicability is Applicability.SAFE)
+    def applies(self, finding: Finding) -> bool:
+        """Whether the fix of a finding is to be made: of a note, an unsafe one only where its rule is selected."""
+        if finding.fix is None or finding.fix.applicability is Applicability.SAFE:
+            return finding.fix is not None
+        settings = self.settings_for(pathlib.Path(document.file_of(finding.at.path)))
+        return self.unsafe and (finding.severity > Severity.NOTE or settings.names(finding.code))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ def _change(task: Task, checked: Checked, contents: Contents, barred: Collection
     """What the fixes of a round make, but for those that are barred."""
     files = Files(checked.texts.text)
     found = with_fixes(checked.wanted(task.settings), files)
-    chosen = [each for each in found if task.applies(each.fix) and key_of(each, checked) not in barred]
+    chosen = [each for each in found if task.applies(each) and key_of(each, checked) not in barred]
     return changed(checked, contents, chosen, files)
 
 

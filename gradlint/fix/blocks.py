@@ -305,7 +305,9 @@ class Draft:
         for statement in statements:
             node = self.node(statement)
             if isinstance(node, cst.BaseCompoundStatement):
-                found.append(of_compound(node))
+                changed = node.visit(Rewritten(self.plan, self.unit)) if self.plan.touched else node
+                assert isinstance(changed, cst.BaseCompoundStatement)
+                found.append(of_compound(changed))
                 continue
             assert isinstance(node, _Small)
             line = self._line(node)
@@ -353,6 +355,15 @@ class Draft:
     def remove(self, statement: ast.stmt) -> None:
         self.plan.instead[self.node(statement)] = []
 
+    def replace(self, statement: ast.stmt, lines: Sequence[str]) -> None:
+        """New lines in the place of a statement; a comment behind it stays on the last of them."""
+        piece, pieces = self.piece(statement), self.new(lines)
+        if len(pieces) == 1 and isinstance(pieces[0].node, _Small):
+            pieces = [replace(pieces[0], end=piece.end)]
+        elif piece.end is not None and piece.end.comment:
+            pieces = [Piece(None, (cst.EmptyLine(comment=piece.end.comment),)), *pieces]
+        self.plan.instead[self.node(statement)] = pieces
+
     def put_before(self, anchor: ast.stmt, pieces: Iterable[Piece]) -> None:
         self.plan.before.setdefault(self.node(anchor), []).extend(pieces)
 
@@ -378,7 +389,7 @@ class Draft:
         self._replace(statements, [self._under(header, [replace(first, above=()), *others])])
 
     def _under(self, header: str, pieces: Sequence[Piece]) -> Piece:
-        (made,) = cst.parse_module(f"{header}\n    pass\n").body
+        (made,) = cst.parse_module(header).body
         assert isinstance(made, cst.BaseCompoundStatement)
         return Piece(made.with_changes(body=block_of(pieces, self.unit)))
 
@@ -387,14 +398,24 @@ class Draft:
         self.plan.instead.update({first: pieces, **{node: [] for node in others}})
         self.plan.moved.update(dict.fromkeys(others, True))
 
-    def unwrap(self, compound: ast.With, item: int | None, inside: Sequence[ast.stmt]) -> None:
-        """These statements of a `with` out of one of its contexts, or out of all, in their order."""
+    def unwrap(
+        self, compound: ast.With, item: int | None, inside: Sequence[ast.stmt], kept: Sequence[ast.stmt] = ()
+    ) -> None:
+        """These statements of a `with` out of one of its contexts, or out of all, in their order.
+
+        Those that are `kept`, somewhere in these, are put under a context of their own.
+        """
         node = self.node(compound)
         assert isinstance(node, cst.With)
+        if kept:
+            contexts = node.items if item is None else [node.items[item]]
+            bare = [each.with_changes(comma=cst.MaybeSentinel.DEFAULT) for each in contexts]
+            self.wrap(kept, cst.Module([]).code_for_node(cst.With(bare, cst.SimpleStatementSuite([cst.Pass()]))))
         if item is None or len(node.items) == 1:
             self.plan.instead[node] = list(self._parts(node, compound, inside, _comments(node)))
             return
         others, above = _without_item(node, item)
+        others = others.with_changes(body=node.body.visit(Rewritten(self.plan, self.unit)))
         if len(inside) < len(compound.body):
             own = cst.With([node.items[item].with_changes(comma=cst.MaybeSentinel.DEFAULT)], node.body)
             parts = list(self._parts(own, compound, inside, ()))

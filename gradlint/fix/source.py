@@ -222,6 +222,11 @@ class File:
         draft.undecorate(function, decorator)
         return self._changed(draft)
 
+    def instead(self, statement: ast.stmt, *lines: str) -> Edits:
+        draft = self._draft(statement)
+        draft.replace(statement, lines)
+        return self._changed(draft)
+
     def decorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, line: str) -> Edits:
         draft = self._draft(function)
         draft.decorate(function, line)
@@ -254,13 +259,19 @@ class File:
 
     def wrap(self, statements: Sequence[ast.stmt], header: str) -> Edits:
         draft = self._draft(*statements)
-        draft.wrap(statements, header)
+        draft.wrap(statements, f"{header} pass")
         return self._changed(draft)
 
-    def unwrap(self, compound: ast.With, item: ast.expr | None = None, inside: Sequence[ast.stmt] = ()) -> Edits:
+    def unwrap(
+        self,
+        compound: ast.With,
+        item: ast.expr | None = None,
+        inside: Sequence[ast.stmt] = (),
+        kept: Sequence[ast.stmt] = (),
+    ) -> Edits:
         draft = self._draft(compound)
         given = [each.context_expr for each in compound.items]
-        draft.unwrap(compound, None if item is None else given.index(item), inside or compound.body)
+        draft.unwrap(compound, None if item is None else given.index(item), inside or compound.body, kept)
         return self._changed(draft)
 
     def _draft(self, *statements: ast.stmt) -> Draft:

@@ -124,11 +124,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Applicability, Finding, Fix, Severity
+from gradlint.finding import Applicability, Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Decision, InPlace, Iteration, Kind, Tape, Value, ancestors, graph, leaves
-from gradlint_rules.order import calls_of
+from gradlint.tape import Decision, InPlace, Iteration, Kind, ModuleCall, Tape, Value, ancestors, graph, leaves
+from gradlint_rules.order import calls_of, names_of
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.words import backward, bare, loss_of, quoted, when
 
@@ -236,8 +236,18 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
     return {
         "around": " ".join(best),
         "near": " ".join(f"{name}:{line}" for name, line in sorted(near)),
+        "modules": " ".join(sorted(set(map(_place, paths.some(lambda tape: _trained_modules(tape, at)))))),
         "trained": "yes" if _is_trained(paths, found) else "",
     }
+
+
+def _trained_modules(tape: Tape, at: Span) -> Iterator[Span]:
+    """Where modules with something to train are called, in the file of a constant."""
+    return (event.at for event in tape.of(ModuleCall) if event.trainable and event.at.path == at.path)
+
+
+def _place(at: Span) -> str:
+    return f"{at.line}:{at.column}:{at.end_line}:{at.end_column}"
 
 
 def _intact(constant: Value, tape: Tape) -> dict[str, Value]:
@@ -256,9 +266,10 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if any(True for _ in calls_of(constant, "backward", "manual_backward")):
         raise NoFixError("the constant is what a loop makes that does not run")
     output = next(iter(finding.hints["around"].split() or _bound_before(finding, source, constant)), "")
-    if not output:
-        raise NoFixError("no output is bound here")
     zero = f"0.0 * {output}.sum()"
+    if not output:
+        output = _module_here(finding, source, constant)
+        zero = f"0.0 * sum(p.sum() for p in {output}.parameters())"
     content = zero if _is_scalar_zero(constant, source) else f"{source.text(constant)} + {zero}"
     return Fix(f"Hang the zero on `{output}`", Applicability.SAFE, (source.replace(constant, content),))
 
@@ -308,6 +319,25 @@ def _bound_before(finding: Finding, source: FixSource, constant: ast.expr) -> li
     near = (each.rpartition(":") for each in finding.hints["near"].split())
     carrying = {name for name, _, line in near if int(line) in bound.get(name, ())}
     return sorted(carrying, key=lambda name: (-bound[name].start, name))
+
+
+def _module_here(finding: Finding, source: FixSource, constant: ast.expr) -> str:
+    """A module that the function of the constant is given, or that stands around it, and that it calls."""
+    scope = source.scope(constant)
+    given = (
+        {"self"} if isinstance(scope, ast.Module) else {arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)}
+    )
+    for place in finding.hints["modules"].split():
+        line, column, end_line, end_column = map(int, place.split(":"))
+        call = source.expression(Span(finding.at.path, line, column, end_line, end_column))
+        if not isinstance(call, ast.Call) or source.scope(call) is not scope:
+            continue
+        module = call.func
+        root = next((node for node in ast.walk(module) if isinstance(node, ast.Name)), None)
+        is_plain = isinstance(module, ast.Name) or (isinstance(module, ast.Attribute) and module.attr != "forward")
+        if is_plain and root is not None and (root.id in given or root.id not in names_of(scope, ast.Store)):
+            return source.text(module)
+    raise NoFixError("no output is bound here")
 
 
 def _targets(statement: ast.stmt) -> list[str]:

@@ -77,15 +77,16 @@ Where a loss meets frozen parameters and other cuts, the other cuts are the find
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator
 
 from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import ancestors
-from gradlint_rules.order import calls_of, related_line, together
+from gradlint_rules.order import called_name, calls_of, nested, related_line, together, whole_call
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
-from gradlint_rules.uncut import unsafe
+from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import backward, loss_of, when
 
 SEVERITY = Severity.ERROR
@@ -122,15 +123,81 @@ def _built(found: Starved) -> dict[str, str]:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Unfreezes, before the optimizer is made, the module whose parameters it is given."""
+    """Unfreezes the module whose parameters an optimizer is given, before that is made, or does not freeze it."""
     lines = {int(line) for line in finding.hints["optimizers"].split()}
-    for node in ast.walk(source.tree):
-        match node:
-            case ast.Call(args=[ast.Call(func=ast.Attribute(attr="parameters", value=module)), *_]):
-                if node.lineno in lines:
-                    line = f"{source.operand(module)}.requires_grad_(True)"
-                    return unsafe("Unfreeze what the optimizer holds", _unfrozen(line, node, finding, source))
+    made = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and node.lineno in lines and node.args]
+    freezing = _freezing(finding, source)
+    for call in made:
+        modules = {source.operand(each) for each in _given(call, source)}
+        if len(modules) != 1:
+            continue
+        (module,) = modules
+        if freezing is not None and _frozen_by(freezing, source) == module and _is_before(freezing, call, source):
+            return unsafe("Do not freeze what the optimizer holds", source.remove(freezing))
+        with contextlib.suppress(NoFixError):
+            line = f"{module}.requires_grad_(True)"
+            return unsafe("Unfreeze what the optimizer holds", _unfrozen(line, call, finding, source))
+    for place in (each.at for each in finding.related if "called from" in each.message):
+        caller = source.statement(place if place.path == finding.at.path else finding.at)
+        if (freeze := whole_call(caller)) is not None and _does_nothing_else(freeze, source):
+            return unsafe("Do not freeze it", source.remove(caller))
     raise NoFixError("the optimizer is given no single module")
+
+
+def _given(optimizer: ast.Call, source: FixSource) -> Iterator[ast.expr]:
+    """The modules whose parameters an optimizer is given, there or by a name."""
+    given = optimizer.args[0]
+    values = values_of(given, source, optimizer) if isinstance(given, ast.Name) else [given]
+    for node in (each for value in values for each in ast.walk(value)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="parameters" | "named_parameters", value=module)):
+                yield module
+
+
+def _freezing(finding: Finding, source: FixSource) -> ast.stmt | None:
+    """The statement that freezes, and nothing else: a call, or a loop over parameters."""
+    statement = source.statement(finding.at)
+    loop = next(source.around(statement))
+    if isinstance(loop, ast.For) and loop.body == [statement] and not loop.orelse:
+        return loop
+    return statement if whole_call(statement) is not None else None
+
+
+def _frozen_by(freezing: ast.stmt, source: FixSource) -> str:
+    """The module that a statement freezes, as it is written: `model`."""
+    match freezing:
+        case ast.For(iter=ast.Call(func=ast.Attribute(attr="parameters", value=module))):
+            return source.operand(module)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_", value=module))):
+            return source.operand(module)
+    return ""
+
+
+def _is_before(freezing: ast.stmt, made: ast.Call, source: FixSource) -> bool:
+    """Whether a module is frozen in the block, or one around it, in which the optimizer is made later."""
+    return freezing.lineno < made.lineno and any(
+        freezing in source.block(outer) for outer in nested(source.statement(made), source)
+    )
+
+
+def _does_nothing_else(call: ast.Call, source: FixSource) -> bool:
+    """Whether a function of the file that is called only freezes: nothing but loops and what sets `requires_grad`."""
+    functions = [each for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef)]
+    bodies = [each.body for each in functions if each.name == called_name(call)]
+    return len(bodies) == 1 and all(_only_freezes(each) for each in bodies[0])
+
+
+def _only_freezes(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.For(body=body, orelse=[]):
+            return all(map(_only_freezes, body))
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant()):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_" | "eval"))):
+            return True
+        case ast.Expr(value=ast.Constant()):
+            return True
+    return False
 
 
 def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) -> tuple[Edit, ...]:

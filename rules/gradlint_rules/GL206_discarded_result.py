@@ -118,6 +118,9 @@ def _receiver(event: Fact) -> str:
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Binds the result to the name that the method was called on; a leaf is changed in place."""
     statement = source.statement(finding.at)
+    match statement:
+        case ast.Expr(value=ast.Attribute(attr="requires_grad", ctx=ast.Load()) as read):
+            return unsafe("Call it", (source.replace_name(read, "requires_grad_()"),))
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         raise NoFixError("not a call")
     call = statement.value

@@ -112,6 +112,10 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         contexts = ", ".join(source.text(value) for value in outer.values)
         return unsafe("Enter both", (source.replace(outer, contexts),))
     statement = source.statement(node)
+    match statement:
+        case ast.Expr(value=ast.Yield(value=yielded)) if yielded is node:
+            lines = (f"with {source.text(node)}:", f"{source.unit}yield")
+            return unsafe("Enter it for what is run meanwhile", source.instead(statement, *lines))
     if not isinstance(statement, ast.Expr) or statement.value is not node:
         raise NoFixError("no statement of its own")
     covered = _covered(node, source.block(statement), statement)

@@ -52,12 +52,16 @@ Operations of modules that are not in view are taken to run where they are calle
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
-from gradlint.tape import FRAMEWORK, Backward, Kind, Tape, Value
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import FRAMEWORK, Autocast, Backward, Kind, Tape, Value
+from gradlint_rules.order import calls_of, nested
+from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.visited import visited
 from gradlint_rules.words import backward, bare, calls, maker, places
 
@@ -73,13 +77,25 @@ _LOWERED |= {"convtranspose1d", "convtranspose2d", "convtranspose3d"}
 def check(paths: Paths) -> Iterator[Report]:
     """Every backward inside autocast, those first whose graph has parts from outside of it."""
     found: dict[Span, tuple[Backward, Value | None]] = {}
-    for sink in paths.some(Tape.backwards):
+    regions: dict[Span, Span] = {}
+    for sink, region in paths.some(_in_regions):
+        regions.setdefault(sink.at, region)
         if sink.autocast is not None and not sink.by_framework:
             outside = _computed_outside(sink)
             if sink.at not in found or (outside is not None and found[sink.at][1] is None):
                 found[sink.at] = (sink, outside)
     for at in sorted(found):
-        yield _report(*found[at])
+        yield replace(_report(*found[at]), hints={"region": str(regions[at].line)})
+
+
+def _in_regions(tape: Tape) -> Iterator[tuple[Backward, Span]]:
+    """Each backward within an autocast, and where that is made."""
+    entered: list[Span] = []
+    for event in tape.events:
+        if isinstance(event, Autocast):
+            entered = [*entered, event.at] if event.entered else entered[:-1]
+        elif isinstance(event, Backward) and event.autocast is not None:
+            yield event, entered[-1] if entered else event.at
 
 
 def _computed_outside(sink: Backward) -> Value | None:
@@ -100,3 +116,37 @@ def _report(sink: Backward, outside: Value | None) -> Report:
     message = f"{backward(sink)} runs inside autocast: the backward of {maker(outside)} loses its full precision"
     related = places(sink.at, Related(outside.at, "computed in full precision here"))
     return Report(sink.at, message, _HELP, related, Severity.WARNING)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Ends the region before the backward, and before the clearing right above it."""
+    backward = source.statement(finding.at)
+    for region in (outer for outer in nested(backward, source) if isinstance(outer, ast.With)):
+        for item in region.items:
+            if _is_made_on(int(finding.hints["region"]), item.context_expr, source):
+                return unsafe("End the region before it", _ended(region, item.context_expr, backward, source))
+    raise NoFixError("the region begins out of view")
+
+
+def _is_made_on(line: int, context: ast.expr, source: FixSource) -> bool:
+    """Whether a context is made on a line, or stands for what is."""
+    made = values_of(context, source, context) if isinstance(context, ast.Name | ast.Attribute) else [context]
+    return any(each.lineno <= line <= (each.end_lineno or 0) for each in made)
+
+
+def _ended(region: ast.With, context: ast.expr, backward: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    """The backward and all behind it out of a region; what comes before it in a block within stays under one."""
+    block = source.block(backward)
+    before = block[: _begin(block, block.index(backward))]
+    if block is region.body:
+        return source.unwrap(region, context, block[len(before) :])
+    around = nested(backward, source)
+    first = next(place for place, each in enumerate(region.body) if each in around)
+    return source.unwrap(region, context, region.body[first:], before)
+
+
+def _begin(block: Sequence[ast.stmt], place: int) -> int:
+    """The place of the first statement right before a backward that only clears gradients; else its own."""
+    while place and next(calls_of(block[place - 1], "zero_grad"), None) and isinstance(block[place - 1], ast.Expr):
+        place -= 1
+    return place

@@ -55,13 +55,14 @@ Layers that an unknown function adds are not seen.
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
     Backward,
     End,
@@ -78,6 +79,8 @@ from gradlint.tape import (
     ancestors,
 )  # fmt: skip
 from gradlint_rules.asked import of_tape
+from gradlint_rules.order import names_of, related_line, together
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.ERROR
@@ -245,3 +248,76 @@ def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:
     message = f"{listed(names[:3])} {are} {happened} after {name} took the parameters: no optimizer trains {them}"
     made = Related(lost.optimizer.at, f"{name} takes the parameters here")
     return Report(lost.at, message, _HELP, places(lost.at, *calls(lost.stack, ()), made))
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Makes the optimizer, and what is made of it, behind the change of the model; or hands it what is new."""
+    made = source.statement_on(related_line(finding, "takes the parameters here"))
+    changes = [source.statement(finding.at)]
+    changes += [source.statement(each.at) for each in finding.related if each.at.path == finding.at.path]
+    for change in changes:
+        try:
+            here, there = together(made, change, source)
+            moved = _moved(here, there, source)
+        except NoFixError:
+            continue
+        return unsafe("Make the optimizer later", source.move_after(moved, there))
+    return unsafe("Hand the new parameters over", _handed_over(made, changes[0], source))
+
+
+def _moved(made: ast.stmt, change: ast.stmt, source: FixSource) -> Sequence[ast.stmt]:
+    """The statement that makes an optimizer and those up to `change` that only make something of it."""
+    block = source.block(made)
+    if not block.index(made) < block.index(change) or not isinstance(made, ast.Assign | ast.AnnAssign):
+        raise NoFixError("the optimizer is made elsewhere")
+    moved, texts = [made], _bound_by(made, source)
+    for other in block[block.index(made) + 1 : block.index(change) + 1]:
+        reads = {source.text(node) for node in ast.walk(other) if isinstance(node, ast.Name | ast.Attribute)}
+        if not texts & reads:
+            continue
+        if other is change or not isinstance(other, ast.Assign | ast.AnnAssign):
+            raise NoFixError("the optimizer is used before the model is changed")
+        moved.append(other)
+        texts |= _bound_by(other, source)
+    stored = {
+        name
+        for each in block[block.index(made) : block.index(change) + 1]
+        if each not in moved
+        for name in names_of(each, ast.Store)
+    }
+    loaded = {name for each in moved for name in names_of(each, ast.Load)}
+    if (stored & loaded) - _changed_in(change):
+        raise NoFixError("what the optimizer is made of is bound anew")
+    return moved
+
+
+def _changed_in(change: ast.stmt) -> set[str]:
+    """The names that the change of the model binds: the model itself."""
+    return names_of(change, ast.Store)
+
+
+def _bound_by(statement: ast.stmt, source: FixSource) -> set[str]:
+    """The names and attributes that an assignment binds."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    parts = (part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target]))
+    return {source.text(part) for part in parts}
+
+
+def _handed_over(made: ast.stmt, change: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    """`optimizer.add_param_group(…)` behind the change, where both are seen, or are attributes of one object."""
+    match made, change:
+        case ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]), ast.Assign(
+            targets=[ast.Attribute() | ast.Subscript() as new], value=ast.Call()
+        ) if _is_seen(optimizer, made, change, source):
+            group = f'{{"params": {source.text(new)}.parameters()}}'
+            return source.after(change, f"{source.text(optimizer)}.add_param_group({group})")
+    raise NoFixError("the optimizer has no name where the model is changed")
+
+
+def _is_seen(optimizer: ast.Name | ast.Attribute, made: ast.stmt, change: ast.stmt, source: FixSource) -> bool:
+    """Whether what names the optimizer means the same where the model is changed."""
+    scope = source.scope(change)
+    if isinstance(optimizer, ast.Name):
+        return source.scope(made) is scope
+    given = [] if isinstance(scope, ast.Module) else [argument.arg for argument in scope.args.args[:1]]
+    return isinstance(optimizer.value, ast.Name) and [optimizer.value.id] == given

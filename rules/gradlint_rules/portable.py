@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import called_name, calls_of, related_line
+from gradlint_rules.order import called_name, calls_of, names_of, related_line
+from gradlint_rules.uncut import values_of
 
 _OLD_ARGUMENTS = {
     "autocast": ("enabled", "dtype", "cache_enabled"),
@@ -35,11 +36,51 @@ def device_for(finding: Finding, node: ast.AST, source: FixSource) -> Device:
             return _typed(target, value, source)
     scope = source.scope(node)
     arguments = [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
-    if any(argument.arg == "device" for argument in arguments):
-        return Device("device", "torch.device(device).type")
+    for argument in arguments:
+        if argument.arg == "device":
+            is_device = argument.annotation is not None and source.called(argument.annotation) == "torch.device"
+            return Device("device", "device.type" if is_device else _type_of("device", source))
     if arguments and arguments[0].arg == "self" and _assigns("self.device", node, source):
-        return Device("self.device", "torch.device(self.device).type")
+        given = values_of(ast.parse("self.device", mode="eval").body, source, node)
+        is_device = bool(given) and all(_is_device(value, source) for value in given)
+        return Device("self.device", "self.device.type" if is_device else _type_of("self.device", source))
     raise NoFixError("the device has no name here")
+
+
+def _type_of(text: str, source: FixSource) -> str:
+    """The type of what may be a device or its name."""
+    return f"{source.reference('torch.device')[0]}({text}).type"
+
+
+def _is_type(value: ast.expr, source: FixSource) -> bool:
+    """Whether a value is the type of a device, as a text: `"cuda"`, but not `"cuda:0"`."""
+    match value:
+        case ast.Constant(value=str() as name):
+            return ":" not in name
+        case ast.IfExp(body=one, orelse=other):
+            return _is_type(one, source) and _is_type(other, source)
+        case ast.Name():
+            values = values_of(value, source, value)
+            return bool(values) and all(_is_type(each, source) for each in values)
+    return False
+
+
+def _is_device(value: ast.expr, source: FixSource) -> bool:
+    """Whether a value is a device, and not its name: made so, that of a tensor, or an argument annotated as one."""
+    match value:
+        case ast.Call(func=func):
+            return source.called(func) == "torch.device"
+        case ast.Attribute(attr="device"):
+            return True
+        case ast.Name(id=name):
+            scope = source.scope(value)
+            given = [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
+            said = [each.annotation for each in given if each.arg == name]
+            if said:
+                return said[0] is not None and source.called(said[0]) == "torch.device"
+            values = values_of(value, source, value)
+            return bool(values) and all(_is_device(each, source) for each in values)
+    return False
 
 
 def _chosen(finding: Finding, source: FixSource) -> Iterator[tuple[str, ast.expr]]:
@@ -88,12 +129,9 @@ def _assigns(text: str, node: ast.AST, source: FixSource) -> bool:
 
 
 def _typed(text: str, value: ast.expr, source: FixSource) -> Device:
-    match value:
-        case ast.Call(func=func) if source.called(func) == "torch.device":
-            return Device(text, f"{text}.type")
-        case ast.Constant(value=str()) | ast.IfExp(body=ast.Constant(value=str())):
-            return Device(text, text)
-    return Device(text, f"torch.device({text}).type")
+    if _is_type(value, source):
+        return Device(text, text)
+    return Device(text, f"{text}.type" if _is_device(value, source) else _type_of(text, source))
 
 
 def told_the_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -106,24 +144,51 @@ def told_the_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return _within(call, outer, source)
         if isinstance(outer, ast.stmt):
             break
+    if source.called(call.func) == "functools.partial" and call.args:
+        return _held(call, device_for(finding, call, source).type, source)
     return _told(call, device_for(finding, call, source).type, source)
 
 
+def _held(partial: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:
+    """A partial of an autocast or scaler, told the device in the same way."""
+    held = _held_by(partial)
+    name, imports = source.reference(_new(_kind(held, source), source))
+    given = f"{name}, {_arguments(held, type_, source)}"
+    return (source.replace(partial, f"{source.text(partial.func)}({given})"), *imports)
+
+
 def switched_off_there(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`autocast("cuda", enabled=False)` as that of a tensor that the function is given and casts in the region."""
+    """`autocast("cuda", enabled=False)` as that of the region around it, or of a tensor that is cast in it."""
     call = source.expression(finding.at)
     scope = source.scope(call)
-    region = next((outer for outer in source.around(call) if isinstance(outer, ast.With)), None)
-    if not isinstance(call, ast.Call) or region is None or isinstance(scope, ast.Module):
-        raise NoFixError("no region of a function")
-    given = [argument.arg for argument in (*scope.args.args, *scope.args.kwonlyargs)]
+    regions = [outer for outer in source.around(call) if isinstance(outer, ast.With)]
+    if not isinstance(call, ast.Call) or not regions:
+        raise NoFixError("no region of its own")
+    region, *outer = regions
+    devices = [keyword.value for keyword in call.keywords if keyword.arg == "device_type"] or call.args[:1]
+    around = [item.context_expr for each in outer if source.scope(each) is scope for item in each.items]
+    told = [
+        each.args[0] for each in around if isinstance(each, ast.Call) and called_name(each) == "autocast" and each.args
+    ]
+    if told and devices:
+        return (source.replace(devices[0], source.text(told[0])),)
+    given = _bound_before(region, source)
     methods = [node.func for node in ast.walk(region) if isinstance(node, ast.Call)]
     cast = [each.value for each in methods if isinstance(each, ast.Attribute) and each.attr == "float"]
     names = [each.id for each in cast if isinstance(each, ast.Name) and each.id in given]
-    devices = [keyword.value for keyword in call.keywords if keyword.arg == "device_type"] or call.args[:1]
     if not names or not devices:
         raise NoFixError("no tensor is cast there")
     return (source.replace(devices[0], f"{names[0]}.device.type"),)
+
+
+def _bound_before(statement: ast.stmt, source: FixSource) -> set[str]:
+    """The arguments of a function, and what it binds before a statement."""
+    scope = source.scope(statement)
+    given = [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
+    block = source.block(statement)
+    return {argument.arg for argument in given} | {
+        name for earlier in block[: block.index(statement)] for name in names_of(earlier, ast.Store)
+    }
 
 
 def _told(call: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:

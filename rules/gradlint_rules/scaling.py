@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
@@ -28,20 +29,46 @@ def _wholes(node: ast.AST, source: FixSource) -> list[ast.AST]:
 
 def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`scaler.unscale_(optimizer)` for what the scaler steps, before the gradients are clipped or read."""
-    clip = source.statement(finding.at)
-    scaler = scaler_around(clip, source)
+    clip, scaler = _clip(finding, source)
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
     anchor = together(clip, source.statement(backward), source)[0] if backward else _outside_loops(clip, source)
     optimizers = dict.fromkeys(source.text(step.args[0]) for step in _steps_behind(clip, scaler, source))
     earlier = [call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno]
     done = {source.text(call.args[0]) for call in earlier}
+    late = _unscaled_late(clip, anchor, scaler, list(optimizers), source)
+    if late:
+        return source.move_before(late, anchor)
     lines = [f"{scaler}.unscale_({optimizer})" for optimizer in optimizers if optimizer not in done]
     if not lines:
         raise NoFixError("no step of the scaler is in view")
     if len(lines) > 1 and backward is None:
         raise NoFixError("it is not in view which optimizer's gradients are clipped here")
     return source.before(anchor, *lines)
+
+
+def _clip(finding: Finding, source: FixSource) -> tuple[ast.stmt, str]:
+    """The clip, or the call of the helper that clips, where a scaler is in view; and the scaler."""
+    called = [each.at for each in finding.related if "called from" in each.message and each.at.path == finding.at.path]
+    for place in (finding.at, *called):
+        clip = source.statement(place)
+        with contextlib.suppress(NoFixError):
+            return clip, scaler_around(clip, source)
+    raise NoFixError("no scaler is in view")
+
+
+def _unscaled_late(
+    clip: ast.stmt, anchor: ast.stmt, scaler: str, optimizers: list[str], source: FixSource
+) -> list[ast.stmt]:
+    """The unscaling of what is stepped that stands behind the clip, in the same block."""
+    block = source.block(anchor)
+    calls = [(each, whole_call(each)) for each in block[block.index(anchor) + 1 :]]
+    return [
+        each
+        for each, call in calls
+        if call is not None and called_name(call) == "unscale_" and receiver(call, source) == scaler
+        if any(source.text(argument) in optimizers for argument in call.args)
+    ]
 
 
 def _outside_loops(clip: ast.stmt, source: FixSource) -> ast.stmt:

@@ -52,7 +52,7 @@ def _registered(value: ast.expr, kind: str, source: FixSource, container: str | 
         raise NoFixError("a record, which has its own names")
     if is_display and is_dict and container != "dict" and not _has_texts_for_keys(value):
         raise NoFixError("a key that is no text")
-    if any(isinstance(element, ast.List | ast.Tuple | ast.Dict | ast.Starred) for element in _elements(value)):
+    if any(isinstance(element, ast.List | ast.Tuple | ast.Dict) for element in _elements(value)):
         raise NoFixError("containers in a container")
     name, imports = source.reference(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
     is_empty = isinstance(value, ast.List | ast.Dict) and not source.text(value)[1:-1].strip()
@@ -109,6 +109,13 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             if source.called(inner).rpartition(".")[2] == "Parameter":
                 end = source.text(node)[len(source.text(made)) :]
                 return (source.replace(node, f"{source.text(inner)}({source.operand(content)}{end})"),)
+    match node:
+        case (
+            ast.BinOp(left=ast.Call(func=inner, args=[content], keywords=[]) as made, right=other)
+            | ast.BinOp(left=other, right=ast.Call(func=inner, args=[content], keywords=[]) as made)
+        ) if source.called(inner).rpartition(".")[2] == "Parameter" and not _requires(other, source):
+            computed = source.text(node).replace(source.text(made), source.operand(content), 1)
+            return (source.replace(node, f"{source.text(inner)}({computed})"),)
     for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
         for keyword in call.keywords:
             if keyword.arg == "requires_grad":
@@ -124,6 +131,13 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             parameter, imports = source.reference("torch.nn.Parameter")
             return (source.replace(node, f"{parameter}({text}.detach())"), *imports)
     return (source.replace(node, f"{text}.detach().requires_grad_()"),)
+
+
+def _requires(node: ast.expr, source: FixSource) -> bool:
+    """Whether another leaf is made in an expression."""
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    words = {keyword.arg for call in calls for keyword in call.keywords}
+    return "requires_grad" in words or any(source.called(each.func).endswith("Parameter") for each in calls)
 
 
 def _without(node: ast.expr, call: ast.Call, keyword: ast.keyword, source: FixSource) -> str:

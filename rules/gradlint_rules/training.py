@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
@@ -386,7 +387,7 @@ def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     block = source.block(here)
     between = block[block.index(here) + 1 : block.index(there)]
     one, other = back_propagated(first, source), back_propagated(second, source)
-    is_plain = here is first and there is second and not any(_steps(each) for each in between)
+    is_plain = here is first and there is second and not any(_steps(each) or _looks(each) for each in between)
     if is_plain and source.text(one) != source.text(other) and not _stored(between) & names_of(one, ast.Load):
         content = f"{source.text(one)} + {source.text(other)}"
         return (*source.remove(first), source.replace(other, content))
@@ -398,6 +399,11 @@ def _steps(statement: ast.stmt) -> bool:
     return any(True for _ in calls_of(statement, "step", "zero_grad", "backward"))
 
 
+def _looks(statement: ast.stmt) -> bool:
+    """Whether a statement looks at gradients."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+
+
 def _stored(statements: list[ast.stmt]) -> set[str]:
     return {name for statement in statements for name in names_of(statement, ast.Store)}
 
@@ -407,6 +413,9 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     backward = source.statement(finding.at)
     wanted = set(finding.hints["carried"].split())
     loops = [outer for outer in nested(backward, source) if isinstance(outer, ast.For | ast.While)]
+    if loops and _is_shared(finding, loops[0], source):
+        call = next(calls_of(backward, "backward", "manual_backward"))
+        return (source.add_argument(call, "retain_graph=True"),)
     for loop in loops:
         names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
         names = [name for name in names if not _is_number(name, loop, source)]
@@ -420,8 +429,25 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             for target in _targets(node):
                 named = wanted or _bound_from(target, source.scope(backward), source)
                 if not named.isdisjoint(_keeps(target, node.value)) and _is_carried(node, target, source):
-                    return source.after(node, _detached(source.text(target), source, source.scope(node)))
+                    return _kept_detached(node, target, source)
     raise NoFixError("what is carried has no name here")
+
+
+def _is_shared(finding: Finding, loop: ast.For | ast.While, source: FixSource) -> bool:
+    """Whether what a loop's rounds have in common is computed before the loop, in its function."""
+    with contextlib.suppress(NoFixError):
+        shared = source.statement_on(related_line(finding, "computed here"))
+        return source.scope(shared) is source.scope(loop) and loop not in source.around(shared)
+    return False
+
+
+def _kept_detached(node: ast.Assign, target: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """What is kept detached as it is kept, or where it is kept if that is more than a name."""
+    line = _detached(source.text(target), source, source.scope(node))
+    if len(node.targets) > 1 or not isinstance(node.value, ast.Name):
+        return source.after(node, line)
+    kept = line.partition(" = ")[2].replace(source.text(target), node.value.id)
+    return (source.replace(node.value, kept),)
 
 
 def _targets(node: ast.Assign) -> list[ast.expr]:
@@ -430,10 +456,12 @@ def _targets(node: ast.Assign) -> list[ast.expr]:
 
 def _keeps(target: ast.expr, value: ast.expr) -> set[object]:
     """By which names what `self.state = h` or `memory["state"] = h` keeps can be known; none for a plain name."""
-    given = {value.id} if isinstance(value, ast.Name) else set()
+    given: set[object] = {value.id} if isinstance(value, ast.Name) else set()
     match target:
         case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=name)):
             return {name, *given}
+        case ast.Subscript():
+            return given
     return set()
 
 
@@ -451,8 +479,13 @@ def _bound_from(target: ast.expr, scope: ast.AST, source: FixSource) -> set[str]
 
 def _reads(code: ast.AST, target: ast.expr, source: FixSource) -> bool:
     text = source.text(target)
-    reads = (node for node in ast.walk(code) if isinstance(node, ast.Attribute | ast.Subscript))
-    return any(isinstance(node.ctx, ast.Load) and source.text(node) == text for node in reads)
+    reads = [node for node in ast.walk(code) if isinstance(node, ast.Attribute | ast.Subscript)]
+    if any(isinstance(node.ctx, ast.Load) and source.text(node) == text for node in reads):
+        return True
+    if not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Constant):
+        return False
+    owners = [node for node in reads if node is not target.value and source.text(node) == source.text(target.value)]
+    return any(isinstance(node.ctx, ast.Load) for node in owners)  # `for key, state in self.states.items()`
 
 
 def _carried(loop: ast.For | ast.While) -> list[str]:
