@@ -21,6 +21,7 @@ from gradlint.trace.session import Session, Stepper
 NOWHERE = Span("<unknown>", 1, 1, 1, 1)
 _SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "enable_grad")
 _BUSY = frozenset({"backward", "step"})
+_Rounds = tuple[tuple[int, int], ...]  # loops with their rounds, outermost first
 _DTYPES = {
     torch.float64: tape.DType.DOUBLE,
     torch.float16: tape.DType.HALF,
@@ -77,6 +78,7 @@ class Assembler:
         self._taken: dict[source.Loop, set[source.Branch]] = {}
         self._batched: dict[tuple[int, int], source.Loop] = {}  # by the user's call below which the loop stands
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
+        self._carries = False  # whether a round was seen to hand its graph to the next
         self._trained_at = 0  # the number of the last backward
         self._makers: dict[str, Callable[[Note], Iterable[tape.Event]]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(type(self)) if name.startswith("_on_")
@@ -223,6 +225,8 @@ class Assembler:
         if op.place:
             made.text = source.text(op.place[0].code, op.place[0].instruction)
             made.name = source.name(op.place[0].code, op.place[0].instruction)
+        if "returned" in op.flags:
+            made.text = f"{op.name}()"
         made.zero_gradient = "zero-gradient" in op.flags
         made.arguments = tuple(
             (key, self._values.get(id(given)) if isinstance(given, Op) else given) for key, given in op.arguments
@@ -233,7 +237,7 @@ class Assembler:
         if op.cut_place:
             made.cut_at, made.cut_stack = switched_at(op.cut_place), stack(op.cut_place)
         made.number = op.number if isinstance(op.number, (int, float)) else None
-        made.flags |= op.flags & {"unseen"}
+        made.flags |= op.flags & {"unseen", "quotient"}
         if "grad" in op.flags:
             made.flags |= {"gradient"}
             made.parameter = None if op.gradient_of is None else self.parameter(op.gradient_of)
@@ -346,6 +350,24 @@ class Assembler:
             retain_graph=note.facts["retain"], create_graph=note.facts["create"],
             inputs=None if wanted is None else tuple(self.value(op) for op in wanted),
         )  # fmt: skip
+        if note.facts["retain"] and not self._carries:
+            yield from self._carried(note, loss)
+
+    def _carried(self, note: Note, loss: tape.Value) -> Iterator[tape.Kept]:
+        """What each round of a loop hands to the next with its graph, and with that of the round before."""
+        now = self.rounds.now()
+        handed = [
+            (user, value)
+            for user in tape.graph(loss)
+            for value in user.inputs
+            if value.records and _is_earlier(value.iteration, user.iteration, now)
+        ]
+        newest = next((value for user, value in handed if not _is_earlier(user.iteration, now, now)), None)
+        if newest is not None and any(_is_earlier(user.iteration, now, now) for user, _ in handed):
+            self._carries = True
+            calls = stack(note.place)
+            is_below = newest.stack[: len(calls)] == calls
+            yield tape.Kept(at=(*newest.stack, newest.at)[len(calls) if is_below else -1], value=newest, how="state")
 
     def _unseen_source(self, op: Op, note: Note) -> str:
         """Why it is not known what keeps a loss from carrying a gradient, or ''."""
@@ -547,6 +569,13 @@ class Assembler:
 def _path(first: tuple[Held, int] | None) -> tuple[str, ...]:
     """Where the module is that has a parameter so deep in it."""
     return first[0].path[: -first[1]] if first is not None else ()
+
+
+def _is_earlier(rounds: _Rounds, others: _Rounds, loops: _Rounds) -> bool:
+    """Whether some rounds of these loops were before others."""
+    first, second = dict(rounds), dict(others)
+    shared = [loop for loop, _ in loops if loop in first and loop in second]
+    return [first[loop] for loop in shared] < [second[loop] for loop in shared]
 
 
 def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:

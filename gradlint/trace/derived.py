@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 
 from gradlint.trace.frames import Frame
@@ -27,10 +27,34 @@ def carriers(code: CodeType, origin: int, use: int) -> frozenset[str]:
     source, target = (_evaluated(body, code, instruction) for instruction in (origin, use))
     if not source or not target:
         return frozenset()
-    carrying = _carrying(body, source, _imported(code.co_filename))
+    carrying = _carrying(_bound(body, code), source.__contains__)
     inside = [node for each in target for node in ast.walk(each)]
     words = carrying & {_word(node) for node in inside}
     return words | {""} if any(node in source for node in inside) else words
+
+
+@once
+def divides(code: CodeType, origin: int, use: int) -> bool:
+    """Whether something is divided by what the expression at `origin` gives, and the quotient is used at `use`."""
+    body = function(code)
+    if body is None:
+        return False
+    source, target = (_evaluated(body, code, instruction) for instruction in (origin, use))
+    bindings = _bound(body, code)
+    carrying = _carrying(bindings, source.__contains__)
+
+    def carries(expression: ast.AST) -> bool:
+        return any(node in source or _word(node) in carrying for node in ast.walk(expression))
+
+    def is_quotient(node: ast.AST) -> bool:
+        match node:
+            case ast.BinOp(left=above, op=ast.Div(), right=below):
+                return carries(below) and not carries(above)
+        return False
+
+    quotients = _carrying(bindings, is_quotient)
+    inside = [node for each in target for node in ast.walk(each)]
+    return any(is_quotient(node) or _word(node) in quotients for node in inside)
 
 
 @functools.cache
@@ -60,15 +84,20 @@ def _evaluated(body: ast.AST, code: CodeType, instruction: int) -> tuple[ast.AST
     return (node,)
 
 
-def _carrying(body: ast.AST, source: tuple[ast.AST, ...], modules: frozenset[str]) -> frozenset[str]:
-    """The names and attributes that hold what is computed from `source`."""
+def _bound(body: ast.AST, code: CodeType) -> list[tuple[str, ast.AST]]:
+    """The names that a function binds, but for modules, each with what it is bound to."""
+    modules = _imported(code.co_filename)
+    return [each for node in ast.walk(body) for each in _bindings(node) if each[0] not in modules]
+
+
+def _carrying(bindings: Sequence[tuple[str, ast.AST]], is_source: Callable[[ast.AST], bool]) -> frozenset[str]:
+    """The names and attributes that hold what is computed from a source."""
     found: set[str] = set()
-    bindings = [each for node in ast.walk(body) for each in _bindings(node) if each[0] not in modules]
     grows = True
     while grows:
         grows = False
         for word, value in bindings:
-            if word not in found and any(node in source or _word(node) in found for node in ast.walk(value)):
+            if word not in found and any(is_source(node) or _word(node) in found for node in ast.walk(value)):
                 found.add(word)
                 grows = True
     return frozenset(found)

@@ -15,10 +15,11 @@ from typing import Any
 
 import torch
 
-from gradlint.trace.derived import carriers
+from gradlint.tape import Kind
+from gradlint.trace.derived import carriers, divides
 from gradlint.trace.frames import Frame, Place, is_users_path, scopes
 from gradlint.trace.memory import COMMON, Memory
-from gradlint.trace.records import Op
+from gradlint.trace.records import Op, serial
 from gradlint.trace.source import iterates
 
 _MOST = 8
@@ -86,7 +87,14 @@ def _same_function(memory: Memory, place: Place) -> Iterator[Op]:
         if op.step == memory.step and op.inputs:
             left = next((each for each in op.place if each.activation == frame.activation), None)
             if left is not None and _is_carried(frame, carriers(frame.code, left.instruction, frame.instruction)):
-                yield op
+                yield _divisor(op, place) if divides(frame.code, left.instruction, frame.instruction) else op
+
+
+def _divisor(op: Op, place: Place) -> Op:
+    """The number that a number which left torch divides: `bound / norm.item()`."""
+    quotient = Op("python", Kind.OPERATION, (op,), place, next(serial), op.step, False, in_torch=False)
+    quotient.flags = frozenset({"quotient"})
+    return quotient
 
 
 def _is_carried(frame: Frame, words: frozenset[str]) -> bool:

@@ -222,6 +222,7 @@ class Recorder(TorchFunctionMode):
         """A new leaf; a view made with grad mode off says that it requires grad, too, but nothing leads on from it."""
         if torch.is_grad_enabled() or not any(source.requires_grad for source in made.inputs):
             made.kind = Kind.LEAF
+            self.session.came_late(made.place)
         else:
             made.requires_grad, made.flags = False, frozenset({"dead-view"})
             self._cut_by_mode(made)
@@ -405,6 +406,8 @@ class Recorder(TorchFunctionMode):
         )
         if not tensor.requires_grad:
             made.cut, made.cut_place = Cut.FROZEN, place
+        else:
+            self.session.came_late(place)
         self.memory.remember(tensor, made)
 
     def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -552,7 +555,7 @@ def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
     if judged.functional and args and out is args[0]:
         return False
     if isinstance(out, Tensor):
-        return out.requires_grad
+        return out.requires_grad and not (judged.constant or judged.data)  # those make a leaf
     return type(out) is tuple and all(part is None or (isinstance(part, Tensor) and part.requires_grad) for part in out)
 
 

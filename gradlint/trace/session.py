@@ -262,6 +262,15 @@ class Session:
             self._forget_the_middle()
         return note
 
+    def noted_then(self, when: tuple[int, int], kind: str, place: Place, **facts: Any) -> None:
+        """A note of what happened before, at that serial number and step."""
+        note = self.note(kind, place, **facts)
+        note.serial, note.step = when
+
+    def moment(self) -> tuple[int, int]:
+        """Now, for what may be noted later."""
+        return next(serial), self.step
+
     def happened(self, kind: str, **facts: Any) -> Note:
         """A note at the user's line, with the counters of the loops around it."""
         return self.note(kind, counted(nearest()), **facts)
@@ -292,7 +301,7 @@ class Session:
         """Grad mode went on or off, by a context manager, a decorator or a call."""
         place = self.switch()
         if not enabled:
-            self.grad_off = self._turned_off_by(manager, place)
+            self.grad_off = self.entered_by(manager, place)
         self.samples = not enabled and _in_distributions()
         if inference:
             self.inference_at = () if enabled else self.grad_off
@@ -301,10 +310,10 @@ class Session:
             self.grad_off = ()
 
     def manager_made(self, manager: object) -> None:
-        """A context manager that switches grad mode off was made, to be entered here or elsewhere."""
+        """A context manager that switches a mode was made, to be entered here or elsewhere."""
         self._made_at[manager] = nearest()[:1]
 
-    def _turned_off_by(self, manager: object, place: Place) -> Place:
+    def entered_by(self, manager: object, place: Place) -> Place:
         """What made the manager that a `with` enters, with the calls that led to the `with`; else the place itself."""
         entered = bool(place) and context(place[0].code, place[0].instruction) == "with"
         made = self._made_at.get(manager, ()) if entered and manager is not None else ()

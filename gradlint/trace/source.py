@@ -230,6 +230,22 @@ def name(code: CodeType, instruction: int) -> str:
     return _file(code.co_filename).names.get(position(Frame(0, code, instruction)), "")
 
 
+@once
+def returning(code: CodeType, number: int) -> int:
+    """The first instruction that returns from a function and may give None in this place of a tuple; else -1."""
+    returns = (each for each in ast.walk(function(code) or ast.Module([], [])) if isinstance(each, ast.Return))
+    fitting = {extent(each) for each in returns if _may_give_nothing(each.value, number)}
+    found = (each.offset for each in dis.get_instructions(code) if each.opname.startswith("RETURN_"))
+    return next((offset for offset in found if position(Frame(0, code, offset)) in fitting), -1)
+
+
+def _may_give_nothing(value: ast.expr | None, number: int) -> bool:
+    if not isinstance(value, ast.Tuple) or any(isinstance(each, ast.Starred) for each in value.elts):
+        return True
+    given = value.elts[number] if number < len(value.elts) else None
+    return not isinstance(given, ast.Constant) or given.value is None
+
+
 def context(code: CodeType, instruction: int) -> str:
     """`with`, `decorator`, `glance` for a gradient that nothing is made of, or '' for a bare call."""
     if instruction < 0:

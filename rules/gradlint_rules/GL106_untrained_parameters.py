@@ -87,8 +87,6 @@ gates and thresholds have losses of their own. An argument of the constructor ma
 by default is reported, unless it is a `detach` or `no_grad`, which the argument can be there for.
 
 ## Limits
-That a custom Function gives `None` back for a parameter is read from its source, and not seen in a traced run.
-
 Where the analysis gives up on a path, nothing is said: the parameters could be reached there. Parameters that are
 used nowhere in a loss are not reported either. A traced run sees no `vector_to_parameters`.
 """

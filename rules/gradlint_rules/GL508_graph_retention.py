@@ -94,6 +94,7 @@ from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
+_Keeping = tuple[Span, str]  # where something is kept, and how
 _HOW = {"append": "puts {} into a list", "sum": "adds to {}", "state": "carries {} into the next iteration"}
 _HELP = "Keep `.item()` or `.detach()` of it."
 _BETWEEN = "Detach it behind the backward, before the next iteration begins."
@@ -103,19 +104,19 @@ def check(paths: Paths) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
     told: set[Span] = set()
     for tape, event in paths.some(_retained):
-        if event.at not in told and _is_never_needed(event.at, paths):
+        if event.at not in told and _is_never_needed((event.at, event.how), paths):
             told.add(event.at)
             yield _report(event, tape)
 
 
-def _is_never_needed(at: Span, paths: Paths) -> bool:
+def _is_never_needed(keeping: _Keeping, paths: Paths) -> bool:
     """Whether no later backward needs what is kept there on any path, whatever was not run."""
-    return bool(paths.never(lambda tape: at in _needed_on(tape), May.BACKWARD))
+    return bool(paths.never(lambda tape: keeping in _needed_on(tape), May.BACKWARD))
 
 
 @of_tape
-def _needed_on(tape: Tape) -> set[Span]:
-    return {event.at for event in tape.of(Kept) if _is_needed(event, tape)}
+def _needed_on(tape: Tape) -> set[_Keeping]:
+    return {(event.at, event.how) for event in tape.of(Kept) if _is_needed(event, tape)}
 
 
 def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
@@ -126,7 +127,7 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
     sinks = tape.backwards() if kept else ()
     graphs = {id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf}
     for event in kept:
-        if event.at in needed or id(event) in vague or _is_written_once(event, tape):
+        if (event.at, event.how) in needed or id(event) in vague or _is_written_once(event, tape):
             continue
         if _is_part_of_a_step(event, tape):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,12 @@ import torch
 
 from gradlint.tape import Cut, Kind
 from gradlint.trace.explain import lineage
-from gradlint.trace.frames import here
+from gradlint.trace.frames import Frame, here, is_users
 from gradlint.trace.private import sequence_number
 from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
+from gradlint.trace.source import returning
 
 _CHECKPOINT = "CheckpointFunction"
 
@@ -66,6 +68,45 @@ def _applied(
             if not torch.is_grad_enabled():
                 made.cut, made.cut_place = Cut.GRAD_MODE, session.grad_off
         session.memory.remember(tensor, made)
+        if session.recording and tensor.requires_grad and not checkpointed:
+            _await_gradients(session, cls, args, made, tensor.grad_fn)
+
+
+def _await_gradients(session: Session, cls: Any, args: tuple[Any, ...], made: Op, node: Any) -> None:
+    """Looks, in the backward, which inputs of a function get a gradient."""
+    inputs = [(index, session.memory.of(each, ())) for index, each in enumerate(args) if isinstance(each, torch.Tensor)]
+
+    def see(gradients: tuple[Any, ...], _: object) -> None:
+        session.guarded(_came_back, session, cls, made, inputs, gradients)
+
+    if getattr(node, "_forward_cls", None) is cls:
+        node.register_hook(see)
+
+
+def _came_back(
+    session: Session, cls: Any, made: Op, inputs: list[tuple[int, Op]], gradients: tuple[torch.Tensor | None, ...]
+) -> None:
+    """The inputs that `backward` gives None for get no gradient this way, whoever asked for all of them."""
+    sink = next((note for note in reversed(session.notes) if note.kind == "backward"), None)
+    if sink is None or sink.facts["inputs"] is not None or len(gradients) != len(inputs):
+        return
+    reached = {id(op) for (_, op), gradient in zip(inputs, gradients, strict=True) if gradient is not None}
+    stopped: dict[int, Op] = {}
+    for number, op in inputs:
+        if op.requires_grad and id(op) not in reached and id(op) not in stopped:
+            stopped[id(op)] = _stopped(session, cls, number, op, made)
+    made.inputs = tuple(stopped.get(id(op), op) for op in made.inputs)
+
+
+def _stopped(session: Session, cls: Any, number: int, op: Op, made: Op) -> Op:
+    """What stands between an input and the function whose `backward` returns None for it."""
+    code = getattr(inspect.unwrap(cls.backward), "__code__", None)
+    place = made.place
+    if code is not None and is_users(code):
+        place = (Frame(0, code, returning(code, number)), *place)
+    stopped = Op(f"{cls.__name__}.backward", Kind.OPERATION, (op,), place, next(serial), made.step, True, op.dtype)
+    stopped.flags = frozenset({"zero-gradient", "returned"})
+    return stopped
 
 
 def _unmarked(session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op, ...], out: Any, began: int) -> None:

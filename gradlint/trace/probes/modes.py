@@ -62,6 +62,7 @@ def _made(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         original(self, device_type, *args, **kwargs)
         wanted = kwargs.get("enabled", args[1] if len(args) > 1 else True)
         if not session.quiet and not session.depth:
+            session.guarded(session.manager_made, self)
             session.guarded(amp_made, session, "torch.autocast", str(device_type), bool(wanted))
 
     return make
@@ -76,9 +77,13 @@ def amp_made(session: Session, name: str, device: str, wanted: bool) -> None:
 
 
 def _switched(session: Session, autocast: Any, enters: bool) -> None:
-    device = str(autocast.device)
-    session.autocast = device if torch.is_autocast_enabled(device) else None
-    session.note("autocast", session.switch(), device=device, enabled=bool(autocast._enabled), entered=enters)
+    device, around = str(autocast.device), session.autocast
+    is_off = enters and device == "cuda" and not autocast._enabled
+    if is_off and around not in (None, device) and not torch.cuda.is_available():
+        session.without_cuda = True  # the one around it, of another device, stays on
+    session.autocast = next((each for each in (device, "cuda", "cpu") if torch.is_autocast_enabled(each)), None)
+    place = session.entered_by(autocast, session.switch())
+    session.note("autocast", place, device=device, enabled=bool(autocast._enabled), entered=enters)
 
 
 def _train(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
+from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place, here, is_users, nearest, scopes
 from gradlint.trace.recorder import tensors
-from gradlint.trace.records import Held
+from gradlint.trace.records import Held, Op
 from gradlint.trace.session import Session
 
 Module = torch.nn.Module
@@ -111,26 +112,52 @@ def _made(session: Session, name: str, parameter: torch.nn.Parameter) -> None:
 
 def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def set_attribute(self: Any, name: str, value: Any) -> None:
-        original(self, name, value)
+        try:
+            original(self, name, value)
+        except TypeError:
+            session.guarded(_refused, session, self, name, value)
+            raise
         if session.quiet:
             return
         if isinstance(value, (Module, torch.nn.Parameter)):
             if session.steppers:
                 session.guarded(_attached, session, name, value)
         elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(sys._getframe(1).f_code):
-            containers.append((weakref.ref(self), name, here()))
+            containers.append((session.moment(), weakref.ref(self), name, here()))
+        elif isinstance(value, torch.Tensor) and session.recording and value.grad_fn is not None:
+            op = session.guarded(session.memory.of, value, place := here())
+            results.extend([(session.moment(), place, op)] if op is not None else [])
 
     def tell(*_: object) -> None:
-        for module, name, place in containers:
-            session.guarded(_contained, session, module(), name, place)
+        for when, module, name, place in containers:
+            session.guarded(_contained, session, when, module(), name, place)
+        for when, place, op in results:
+            session.guarded(_no_leaf, session, when, place, op)
         containers.clear()
+        results.clear()
 
-    containers: list[tuple[weakref.ref[Any], str, Place]] = []
+    containers: list[tuple[tuple[int, int], weakref.ref[Any], str, Place]] = []
+    results: list[tuple[tuple[int, int], Place, Op]] = []
     session.on_loss.append(tell)
     return set_attribute
 
 
-def _contained(session: Session, module: Any, name: str, place: Place) -> None:
+def _refused(session: Session, module: Any, name: str, value: Any) -> None:
+    """torch refuses what is computed from a parameter in the parameter's place."""
+    place = here()
+    if isinstance(value, torch.Tensor) and value.grad_fn is not None and name in module._parameters:
+        session.note("fact", place, what="non-leaf-attribute", op=session.memory.of(value, place), detail="")
+
+
+def _no_leaf(session: Session, when: tuple[int, int], place: Place, op: Op) -> None:
+    """At the first backward: what a module has was computed from parameters that no module has."""
+    leaves = [each for each in lineage([op]) if each.requires_grad and not each.inputs]
+    nowhere = [each for each in leaves if each.held is not None and not (each.held.name or each.held.path)]
+    if leaves and len(nowhere) == len(leaves):
+        session.noted_then(when, "fact", place, what="non-leaf-attribute", op=op, detail="")
+
+
+def _contained(session: Session, when: tuple[int, int], module: Any, name: str, place: Place) -> None:
     """At the first backward: parameters in a list or dict of a module that are not registered with it."""
     inside = list(_inside(getattr(module, name, None), 3)) if module is not None else []
     if module is None or not inside:
@@ -141,7 +168,7 @@ def _contained(session: Session, module: Any, name: str, place: Place) -> None:
     for parameter in inside:
         if id(parameter) not in known:
             held = session.memory.held(parameter)
-            session.note("fact", place, what="plain-container", held=held, beside=beside, detail=path)
+            session.noted_then(when, "fact", place, what="plain-container", held=held, beside=beside, detail=path)
 
 
 def _beside(session: Session, module: Any) -> Any:
