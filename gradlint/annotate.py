@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gradlint.finding import Finding
 from gradlint.output import replace_file
-from gradlint.source import document
-from gradlint.source.parse import Source, parse, split_lines
+from gradlint.source import document, kinds
+from gradlint.source.parse import Source, is_of_this_python, parse, split_lines
 
 _OURS = re.compile(r"(?P<head>(?<!\S)#\s*gradlint:\s*ignore\[)(?P<codes>[^\]]*)(?P<tail>\])")
 
@@ -74,16 +74,20 @@ def _lines_for_comments(text: str) -> frozenset[int]:
     """The lines at whose end a comment can stand: no string goes on there, and no backslash."""
     lines = split_lines(text)
     fit = {number for number, line in enumerate(lines, 1) if not line.endswith("\\")}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.DEDENT, tokenize.ENDMARKER):
-            fit.difference_update(range(token.start[0], token.end[0]))
-    return frozenset(fit) - _within_f_strings(text)
+    if is_of_this_python(text):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.DEDENT, tokenize.ENDMARKER):
+                fit.difference_update(range(token.start[0], token.end[0]))
+        return frozenset(fit) - _within(text, (ast.JoinedStr, kinds.TemplateStr))
+    return frozenset(fit) - _within(text, (ast.JoinedStr, kinds.TemplateStr, ast.Constant))
 
 
-def _within_f_strings(text: str) -> frozenset[int]:
-    """Lines that end inside an f-string, whose parts are tokens of their own from Python 3.12 on."""
-    strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.JoinedStr)]
-    return frozenset(n for node in strings for n in range(node.lineno, node.end_lineno or node.lineno))
+def _within(text: str, strings: tuple[type[ast.expr], ...]) -> frozenset[int]:
+    """Lines that end inside of such strings, of which those with fields are several tokens from Python 3.12 on."""
+    parsed = parse("", text)
+    nodes = ast.walk(parsed.tree) if isinstance(parsed, Source) else ()
+    found = (node for node in nodes if isinstance(node, strings))
+    return frozenset(n for node in found for n in range(node.lineno, node.end_lineno or node.lineno))
 
 
 def _with_comments(text: str, codes: Mapping[int, Sequence[str]], reason: str) -> str:

@@ -520,7 +520,7 @@ def _written(record: Record) -> list[Any]:
         [list(entry.function), entry.line, entry.trains, entry.contract, _written_result(results[entry])]
         for entry in record.entries
     ]  # fmt: skip
-    fault = record.fault and [_place(record.fault.at), record.fault.message]
+    fault = record.fault and [_place(record.fault.at), record.fault.message, record.fault.help]
     return [record.content, imports, entries, fault, record.entered, record.in_package, record.backwards]
 
 
@@ -569,7 +569,7 @@ def _record(written: list[Any]) -> Record:
         Entry(tuple(function), line, trains, contract): _result(result)
         for function, line, trains, contract, result in entries
     }
-    fault = fault and SyntaxFault(Span(*fault[0]), fault[1])
+    fault = fault and SyntaxFault(Span(*fault[0]), *fault[1:])
     backwards = tuple(Written(line, function, tuple(map(tuple, tests))) for line, function, tests in lines)
     return Record(tuple(results), results, found, content, fault, entered, packaged, backwards=backwards)
 

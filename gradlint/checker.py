@@ -312,7 +312,7 @@ class _Settings:
 
 
 def _syntax_error(fault: SyntaxFault) -> Finding:
-    return rules()[SYNTAX_ERROR].finding(Report(fault.at, fault.message))
+    return rules()[SYNTAX_ERROR].finding(Report(fault.at, fault.message, fault.help))
 
 
 def _unsuppressed(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import bisect
-import io
 import re
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Span
 from gradlint.guess import did_you_mean
 from gradlint.rule import Report, rules
+from gradlint.source.comments import Comment
+from gradlint.source.comments import comments as comments_of
 
 _HINT = re.compile(r"gradlint:|noqa", re.IGNORECASE)
 _OURS = re.compile(r"(?<!\S)#\s*gradlint:\s*(?P<verb>[\w-]+)(?:\[(?P<codes>[^\]]*)\])?")
@@ -45,16 +45,16 @@ def comments(path: str, text: str) -> Comments:
     suppressions: list[Suppression] = []
     unknown: list[tuple[Span, str]] = []
     skips = False
-    for line, column, comment in _comment_tokens(text) if _HINT.search(text) else ():
-        for ours in _OURS.finditer(comment):
-            at, verb = _span(path, line, column, ours), ours["verb"]
+    for comment in comments_of(text) if _HINT.search(text) else ():
+        for ours in _OURS.finditer(comment.text):
+            at, verb = _span(path, comment, ours), ours["verb"]
             skips |= verb == "skip-file"
             if verb == "ignore":
                 suppressions.append(Suppression(at, _split(ours["codes"]), is_ours=True))
             elif verb not in _VERBS:
                 unknown.append((at, verb))
-        for noqa in _NOQA.finditer(comment):
-            suppressions.append(Suppression(_span(path, line, column, noqa), _split(noqa["codes"]), is_ours=False))
+        for noqa in _NOQA.finditer(comment.text):
+            suppressions.append(Suppression(_span(path, comment, noqa), _split(noqa["codes"]), is_ours=False))
     return Comments(tuple(suppressions), tuple(unknown), skips)
 
 
@@ -124,16 +124,6 @@ def _split(codes: str | None) -> tuple[str, ...] | None:
     return None if codes is None else tuple(word.upper() for word in re.split(r"[,\s]+", codes) if word)
 
 
-def _span(path: str, line: int, column: int, match: re.Match[str]) -> Span:
-    return Span(path, line, column + match.start() + 1, line, column + match.end() + 1)
-
-
-def _comment_tokens(text: str) -> Iterator[tuple[int, int, str]]:
-    """Line, offset and text of each comment, as far as the program can be cut into tokens."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    try:
-        for token in tokens:
-            if token.type == tokenize.COMMENT:
-                yield *token.start, token.string
-    except (tokenize.TokenError, SyntaxError):
-        return  # GL001 says what is wrong there
+def _span(path: str, comment: Comment, match: re.Match[str]) -> Span:
+    column = comment.offset + 1
+    return Span(path, comment.line, column + match.start(), comment.line, column + match.end())

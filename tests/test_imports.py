@@ -106,7 +106,7 @@ def test_only_what_runs_programs_imports_torch() -> None:
 
 # What takes long to import, and what a command can do without.
 CHECKING = ("gradlint.checker", "gradlint.tape", "gradlint.interpret", "gradlint.ir.nodes", "tomllib", "json")
-STRANGERS = ("importlib.metadata", "multiprocessing", "concurrent.futures", "email", "ssl", "shutil")
+STRANGERS = ("libcst", "importlib.metadata", "multiprocessing", "concurrent.futures", "email", "ssl", "shutil")
 OTHER_COMMANDS = ("gradlint.fix.attach", "gradlint.report.sarif", "gradlint.trace.run", "gradlint.lsp", "logging")
 TRAINING = "import torch\n\nloss = torch.zeros(3).sum()\nloss.backward()\n"
 

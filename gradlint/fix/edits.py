@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import bisect
 import collections
 import itertools
 import re
-import tokenize
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Edit, Fix
 from gradlint.fix.layout import Layout, first_line, last_line
+from gradlint.source.comments import comments
+from gradlint.source.parse import is_of_this_python, parses
 
 _ENDS = re.compile(r"\r\n|\r|\n")
 
@@ -51,17 +50,6 @@ def is_consistent(fix: Fix) -> bool:
     return not any(_overlap(one, other) for index, one in enumerate(fix.edits) for other in fix.edits[:index])
 
 
-def parses(text: str) -> bool:
-    """Whether a text is a program."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
 def leaves_a_program(layout: Layout, edits: Sequence[Edit]) -> bool:
     """Whether the text is a program after these edits. Only the statements of the module that they touch are parsed
     again, where that is enough.
@@ -79,9 +67,7 @@ def drops_a_comment(layout: Layout, edits: Sequence[Edit]) -> bool:
 
 def _comments(text: str) -> collections.Counter[str]:
     """The comments of a program, each as often as it stands there."""
-    lines = (line.rstrip("\r\n") + "\n" for line in Layout.lines_of(text))
-    tokens = tokenize.generate_tokens(lambda: next(lines, ""))
-    return collections.Counter(token.string.rstrip() for token in tokens if token.type == tokenize.COMMENT)
+    return collections.Counter(comment.text.rstrip() for comment in comments(text))
 
 
 def _touched(layout: Layout, edits: Sequence[Edit]) -> Iterator[str]:
@@ -104,7 +90,7 @@ def _touched(layout: Layout, edits: Sequence[Edit]) -> Iterator[str]:
 
 def _is_whole(text: str) -> bool:
     """Whether a stretch is made of statements, whatever stands behind it."""
-    return not text or (text[-1] in "\r\n" and parses(text))
+    return not text or (text[-1] in "\r\n" and is_of_this_python(text))
 
 
 def joined(layout: Layout, fixes: Sequence[Fix]) -> tuple[str, list[Fix]]:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.rule import NoFixError
+from gradlint.source import kinds
 from gradlint.source.parse import characters
 
+_STRINGS: tuple[type[ast.expr], ...] = (ast.Constant, ast.JoinedStr, kinds.TemplateStr)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")  # as Python counts lines: str.splitlines breaks at \f, too
 
 
@@ -61,11 +63,11 @@ class Layout:
     @functools.cached_property
     def in_strings(self) -> frozenset[int]:
         """The lines that begin within a string, whose indentation is part of it."""
-        strings = [node for node in self.parents if isinstance(node, ast.JoinedStr | ast.Constant)]
+        strings = [node for node in self.parents if isinstance(node, _STRINGS)]
         return frozenset(
             line
             for node in strings
-            if isinstance(node, ast.JoinedStr) or isinstance(node.value, str | bytes)
+            if not isinstance(node, ast.Constant) or isinstance(node.value, str | bytes)
             for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
         )
 

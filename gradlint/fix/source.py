@@ -15,6 +15,7 @@ from gradlint.fix import names, pins
 from gradlint.fix.layout import Layout, blocks, first_line, last_line
 from gradlint.rule import Edits, NoFixError
 from gradlint.source import document
+from gradlint.source.parse import expression
 
 if TYPE_CHECKING:
     from gradlint.fix.blocks import Draft
@@ -169,7 +170,7 @@ class File:
         start, end = self._stretch(node)
         if not self._stands_alone(node, content) and not self._is_parenthesised(node):
             content = _enclosed(content)
-        elif self._is_parenthesised(node) and isinstance(ast.parse(f"({content})", mode="eval").body, _ATOMS):
+        elif self._is_parenthesised(node) and isinstance(expression(f"({content})"), _ATOMS):
             start, end = self._parenthesised(node)
         return self._edit(start, end, content)
 
@@ -321,7 +322,7 @@ class File:
         """Whether `content` needs no parentheses in the place of `node`, for brackets or a statement delimit it."""
         parent = self._parents[node]
         if isinstance(parent, ast.IfExp):
-            return isinstance(ast.parse(f"({content})", mode="eval").body, ast.BinOp | ast.BoolOp | ast.Compare)
+            return isinstance(expression(f"({content})"), ast.BinOp | ast.BoolOp | ast.Compare)
         if isinstance(parent, ast.Call) and node is parent.func:
             return False
         if isinstance(parent, ast.Subscript) and node is parent.slice:
@@ -337,7 +338,7 @@ def _arguments(call: ast.Call) -> list[ast.expr | ast.keyword]:
 
 def _enclosed(content: str) -> str:
     """An expression that can be an operand: in parentheses, unless it is an atom on one line."""
-    node = ast.parse(f"({content})", mode="eval").body
+    node = expression(f"({content})")
     if isinstance(node, _ATOMS) and "\n" not in content and "\r" not in content:
         return content
     if isinstance(node, ast.Constant) and not isinstance(node.value, int | float | complex):

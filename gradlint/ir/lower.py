@@ -22,6 +22,7 @@ _COMPARE = {
 }  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LEAVES = (ast.expr_context, ast.Constant, ast.Name)
+_ITEM, _KEY = "<item>", "<key>"  # names that no program has
 _KINDS = {
     ast.List: "list",
     ast.Tuple: "tuple",
@@ -215,14 +216,26 @@ class _Lowering:
         return [(self.expression(g.target), self.expression(g.iter), self._all(g.ifs)) for g in node.generators]
 
     def _comprehension(self, node: Any) -> ir.Node:
-        return ir.Comprehension(_at(node), _KINDS[type(node)], self.expression(node.elt), None, self._clauses(node))
+        clauses = self._clauses(node)
+        if isinstance(node.elt, ast.Starred):  # [*xs for xs in ys] (PEP 798) is [x for xs in ys for x in xs]
+            clauses.append((ir.Name(_at(node.elt), _ITEM), self.expression(node.elt.value), []))
+            element: ir.Node = ir.Name(_at(node.elt), _ITEM)
+        else:
+            element = self.expression(node.elt)
+        return ir.Comprehension(_at(node), _KINDS[type(node)], element, None, clauses)
 
     _ListComp = _SetComp = _GeneratorExp = _comprehension
 
-    def _DictComp(self, node: ast.DictComp) -> ir.Node:
-        return ir.Comprehension(
-            _at(node), "dict", self.expression(node.key), self.expression(node.value), self._clauses(node)
-        )
+    def _DictComp(self, node: Any) -> ir.Node:
+        clauses, at = self._clauses(node), _at(node.key)
+        if node.value is not None:
+            key, value = self.expression(node.key), self.expression(node.value)
+        else:  # {**xs for xs in ys} (PEP 798) is {k: v for xs in ys for k, v in xs.items()}
+            items = ir.Attribute(at, self.expression(node.key), "items", is_called=True)
+            target = ir.Display(at, "tuple", [ir.Name(at, _KEY), ir.Name(at, _ITEM)])
+            clauses.append((target, ir.Call(at, items, [], []), []))
+            key, value = ir.Name(at, _KEY), ir.Name(at, _ITEM)
+        return ir.Comprehension(_at(node), "dict", key, value, clauses)
 
     def _JoinedStr(self, node: ast.JoinedStr) -> ir.Node:
         return ir.Format(_at(node), self._all(node.values))
@@ -233,6 +246,13 @@ class _Lowering:
             return value
         conversion = "" if node.conversion == -1 else chr(node.conversion)
         return ir.Formatted(_at(node), value, conversion, self._maybe(node.format_spec))
+
+    def _TemplateStr(self, node: Any) -> ir.Node:
+        """`t"{value}"` (PEP 750): it holds what stands in it, and makes no text of it."""
+        return ir.Display(_at(node), "tuple", self._all(node.values))
+
+    def _Interpolation(self, node: Any) -> ir.Node:
+        return self.expression(node.value)
 
     def _NamedExpr(self, node: ast.NamedExpr) -> ir.Node:
         return ir.Walrus(_at(node), self.expression(node.target), self.expression(node.value))
@@ -359,7 +379,11 @@ class _Lowering:
     def _nothing(self, node: ast.stmt) -> None:
         """`pass`, and what `_scope` has read."""
 
-    _Pass = _Global = _Nonlocal = _TypeAlias = _nothing
+    _Pass = _Global = _Nonlocal = _nothing
+
+    def _TypeAlias(self, node: Any) -> ir.Node:
+        """`type name = value` (PEP 695); that the value is computed when it is first asked for changes no tape."""
+        return ir.Assign(_at(node), [self.expression(node.name)], self.expression(node.value))
 
     def _Match(self, node: ast.Match) -> list[ir.Node]:
         return self.block(patterns.as_ifs(node))

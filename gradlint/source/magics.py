@@ -12,6 +12,8 @@ import json
 import re
 import warnings
 
+from gradlint.source.parse import parses
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _CELL_MAGIC = re.compile(r"\s*%%(?P<name>\w*)")
 _RUN_PYTHON = frozenset(["", "capture", "debug", "memit", "prun", "time", "timeit", "wandb"])
@@ -30,7 +32,22 @@ def hidden(cell: str, mark: str) -> str:
         lines[first] = _comment(lines[first], mark)
     while (number := _fault("".join(lines))) and number <= len(lines) and _is_magic(lines[number - 1]):
         _hide(lines, number - 1, mark)
-    return "".join(lines)
+    return _hidden_in_newer(lines, mark) if number and any(map(_is_magic, lines)) else "".join(lines)
+
+
+def _hidden_in_newer(lines: list[str], mark: str) -> str:
+    """The cell as Python where this Python's parser stops at newer syntax: as few lines hidden as that takes."""
+    hidden = list(lines)
+    magic = [number for number, line in enumerate(lines) if _is_magic(line)]
+    for number in magic:
+        _hide(hidden, number, mark)
+    if not parses("".join(hidden)):
+        return "".join(lines)
+    for number in magic:
+        shown = [*hidden[:number], lines[number], *hidden[number + 1 :]]
+        if parses("".join(shown)):
+            hidden = shown
+    return "".join(hidden)
 
 
 def _cell_magics(lines: list[str]) -> list[tuple[int, re.Match[str]]]:

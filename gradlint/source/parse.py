@@ -6,8 +6,10 @@ import ast
 import functools
 import io
 import re
+import sys
 import tokenize
 import warnings
+from collections.abc import Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -21,6 +23,7 @@ class SyntaxFault:
 
     at: Span
     message: str
+    help: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,19 +90,72 @@ def encoding_of(content: bytes) -> str:
 
 
 def parse(path: str, text: str) -> Source | SyntaxFault:
-    """The tree of a program, or what its syntax error is."""
+    """The tree of a program, or what its syntax error is. What this Python refuses is read by libcst."""
     if "\0" in text:
         return SyntaxFault(_point(path, text, text.index("\0")), "source code cannot contain null bytes")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape in the user's program is not ours to print
-            return Source(path, text, ast.parse(text))
+        return Source(path, text, _tree(text))
     except SyntaxError as error:
-        return SyntaxFault(_place(path, error), error.msg)
+        return _read_again(path, text, error)
     except UnicodeEncodeError as error:
         return SyntaxFault(_point(path, text, error.start), f"no text: {error.reason}")
     except (ValueError, RecursionError, MemoryError) as error:
         return SyntaxFault(Span(path, 1, 1, 1, 1), str(error) or "too deeply nested for Python's parser")
+
+
+def _tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an invalid escape in the user's program is not ours to print
+        return ast.parse(text)
+
+
+def is_of_this_python(text: str) -> bool:
+    """Whether Python's own parser reads a text as a program."""
+    try:
+        _tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def parses(text: str) -> bool:
+    """Whether a text is a program."""
+    return isinstance(parse("", text), Source)
+
+
+def expression(text: str) -> ast.expr:
+    """The tree of an expression, in the syntax of any Python; raises SyntaxError."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        found = parse("", text)
+        match found:
+            case Source(tree=ast.Module(body=[ast.Expr(value=value)])):
+                return value
+        raise
+
+
+def _read_again(path: str, text: str, error: SyntaxError) -> Source | SyntaxFault:
+    """What libcst reads where Python's parser refuses it; where neither does, why.
+
+    Python can have stopped at newer syntax; then the fault is where libcst stops.
+    """
+    from gradlint.source import concrete
+
+    found = concrete.read(text)
+    if isinstance(found, ast.Module):
+        return Source(path, text, found)
+    at, message = _place(path, error), error.msg
+    if found.newer and found.line is not None and found.line > at.line:
+        line = split_lines(text)[found.line - 1]
+        at = Span(path, found.line, len(line) - len(line.lstrip()) + 1, found.line, len(line) + 1)
+        message = "invalid syntax"
+    return SyntaxFault(at, message, _help(found.newer))
+
+
+def _help(newer: Sequence[str]) -> str:
+    python = f"gradlint runs on Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return f"{python}; the file is for a newer one: {', '.join(newer)}" if newer else python
 
 
 def _point(path: str, text: str, offset: int) -> Span:

@@ -69,8 +69,8 @@ def _elements(value: ast.expr) -> list[ast.expr]:
             return [value.elt]
         case ast.Dict():
             return value.values
-        case ast.DictComp():
-            return [value.value]
+        case ast.DictComp(value=ast.expr() as item):  # without one, it unpacks other dicts (PEP 798)
+            return [item]
     return []
 
 
