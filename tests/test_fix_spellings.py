@@ -110,7 +110,7 @@ PROGRAMS["GL503 counted up"] = """\
  for x, y in data:
      loss = F.cross_entropy(model(x), y)
 -    loss.backward()
-+    (loss / (4)).backward()
++    (loss / 4).backward()
      count += 1
      if count == 4:
          optimizer.step()
@@ -121,7 +121,7 @@ PROGRAMS["GL503 skipped"] = """\
  for i, (x, y) in enumerate(data):
      loss = F.cross_entropy(model(x), y) + 0.1
 -    loss.backward()
-+    (loss / (4)).backward()
++    (loss / 4).backward()
      if (i + 1) % 4 != 0:
          continue
      optimizer.step()
@@ -131,7 +131,7 @@ PROGRAMS["GL503 scaled"] = """\
  scaler = torch.amp.GradScaler("cpu")
  for i, (x, y) in enumerate(data):
 -    scaler.scale(F.cross_entropy(model(x), y)).backward()
-+    scaler.scale(F.cross_entropy(model(x), y) / (4)).backward()
++    scaler.scale(F.cross_entropy(model(x), y) / 4).backward()
      if (i + 1) % 4 == 0:
          scaler.step(optimizer)
          scaler.update()
@@ -143,7 +143,7 @@ PROGRAMS["GL503 accelerate"] = """\
  for i, (x, y) in enumerate(data):
      loss = F.cross_entropy(model(x), y)
 -    accelerator.backward(loss)
-+    accelerator.backward(loss / (4))
++    accelerator.backward(loss / 4)
      if (i + 1) % 4 == 0:
          optimizer.step()
          optimizer.zero_grad()

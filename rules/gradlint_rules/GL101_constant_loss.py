@@ -124,12 +124,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Applicability, Finding, Fix, Severity, Span
+from gradlint.finding import Applicability, Edit, Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Decision, InPlace, Iteration, Kind, ModuleCall, Tape, Value, ancestors, graph, leaves
-from gradlint_rules.order import calls_of, names_of
+from gradlint_rules.order import calls_of, loop_around, names_of, related_line
 from gradlint_rules.starved import Starved, Why, starved
+from gradlint_rules.training import back_propagated
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, bare, loss_of, quoted, when
 
 SEVERITY = Severity.ERROR
@@ -265,11 +267,14 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         raise NoFixError("nothing else brings a gradient: a zero would only hide that")
     if any(True for _ in calls_of(constant, "backward", "manual_backward")):
         raise NoFixError("the constant is what a loop makes that does not run")
-    output = next(iter(finding.hints["around"].split() or _bound_before(finding, source, constant)), "")
+    bound = finding.hints["around"].split() or _bound_before(finding, source, constant)
+    output = next(iter(bound or _given_with_gradient(finding, source, constant)), "")
     zero = f"0.0 * {output}.sum()"
     if not output:
         output = _module_here(finding, source, constant)
         zero = f"0.0 * sum(p.sum() for p in {output}.parameters())"
+    if not output:
+        return unsafe("Skip such a batch", _skipped(finding, source))
     content = zero if _is_scalar_zero(constant, source) else f"{source.text(constant)} + {zero}"
     return Fix(f"Hang the zero on `{output}`", Applicability.SAFE, (source.replace(constant, content),))
 
@@ -321,6 +326,38 @@ def _bound_before(finding: Finding, source: FixSource, constant: ast.expr) -> li
     return sorted(carrying, key=lambda name: (-bound[name].start, name))
 
 
+def _given_with_gradient(finding: Finding, source: FixSource, constant: ast.expr) -> list[str]:
+    """The arguments of the constant's function that are given, in this file, what carries a gradient."""
+    scope = source.scope(constant)
+    if isinstance(scope, ast.Module):
+        return []
+    near = {each.rpartition(":")[0] for each in finding.hints["near"].split()}
+    modules = {tuple(map(int, each.split(":")[:2])) for each in finding.hints["modules"].split()}
+    names = [argument.arg for argument in scope.args.args if argument.arg != "self"]
+    found: list[str] = []
+    for call in calls_of(source.tree, scope.name):
+        given = [*zip(names, call.args, strict=False), *((word.arg or "", word.value) for word in call.keywords)]
+        for name, value in given:
+            is_output = isinstance(value, ast.Call) and (value.lineno, value.col_offset + 1) in modules
+            if is_output or (isinstance(value, ast.Name) and value.id in near):
+                found.append(name)
+    return [name for name in found if name in names]
+
+
+def _skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`continue` before the clearing and the backward of a round whose loss has no graph."""
+    backward = source.statement_on(related_line(finding, "back-propagated"))
+    loss = back_propagated(backward, source)
+    loop = loop_around(backward, source)
+    block = source.block(backward)
+    place = block.index(backward)
+    if block is not loop.body or not isinstance(loss, ast.Name) or loss.id not in names_of(loop, ast.Store):
+        raise NoFixError("no output is bound here")
+    while place and any(True for _ in calls_of(block[place - 1], "zero_grad")):
+        place -= 1
+    return source.before(block[place], f"if not {loss.id}.requires_grad:", f"{source.unit}continue")
+
+
 def _module_here(finding: Finding, source: FixSource, constant: ast.expr) -> str:
     """A module that the function of the constant is given, or that stands around it, and that it calls."""
     scope = source.scope(constant)
@@ -335,9 +372,19 @@ def _module_here(finding: Finding, source: FixSource, constant: ast.expr) -> str
         module = call.func
         root = next((node for node in ast.walk(module) if isinstance(node, ast.Name)), None)
         is_plain = isinstance(module, ast.Name) or (isinstance(module, ast.Attribute) and module.attr != "forward")
-        if is_plain and root is not None and (root.id in given or root.id not in names_of(scope, ast.Store)):
+        if is_plain and root is not None and _is_seen(root.id, given, scope, source.statement(constant), source):
             return source.text(module)
-    raise NoFixError("no output is bound here")
+    return ""
+
+
+def _is_seen(name: str, given: set[str], scope: ast.AST, statement: ast.stmt, source: FixSource) -> bool:
+    """Whether a name is given to a function, bound out of it, or bound there before a statement in any case."""
+    if name in given or name not in names_of(scope, ast.Store):
+        return True
+    whole = [statement, *(outer for outer in source.around(statement) if isinstance(outer, ast.stmt))]
+    blocks = [source.block(outer) for outer in whole if outer is not scope and source.scope(outer) is scope]
+    before = (each for block in blocks for each in block[: next(at for at, one in enumerate(block) if one in whole)])
+    return any(name in _targets(each) for each in before)
 
 
 def _targets(statement: ast.stmt) -> list[str]:

@@ -141,7 +141,32 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         caller = source.statement(place if place.path == finding.at.path else finding.at)
         if (freeze := whole_call(caller)) is not None and _does_nothing_else(freeze, source):
             return unsafe("Do not freeze it", source.remove(caller))
-    raise NoFixError("the optimizer is given no single module")
+    frozen = _frozen_together(source.statement(finding.at), source)
+    return unsafe("Do not freeze it", tuple(edit for each in frozen for edit in source.remove(each)))
+
+
+def _frozen_together(statement: ast.stmt, source: FixSource) -> list[ast.stmt]:
+    """A statement that only freezes, and its neighbours that freeze parts of the same module."""
+    root = _root(statement)
+    block = source.block(statement)
+    if not root or root == "self" or isinstance(source.scope(statement), ast.FunctionDef):
+        raise NoFixError("the optimizer is given no single module")
+    same = [_only_freezes(each) and _root(each) == root for each in block]
+    first = last = block.index(statement)
+    while first and same[first - 1]:
+        first -= 1
+    while last + 1 < len(block) and same[last + 1]:
+        last += 1
+    return block[first : last + 1] if same[first] else []
+
+
+def _root(statement: ast.stmt) -> str:
+    """The name by which a statement that freezes begins: `model` of `model.weight.requires_grad = False`."""
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad", value=frozen)], value=ast.Constant(value=False)):
+            names = [node.id for node in ast.walk(frozen) if isinstance(node, ast.Name)]
+            return names[0] if names else ""
+    return ""
 
 
 def _given(optimizer: ast.Call, source: FixSource) -> Iterator[ast.expr]:

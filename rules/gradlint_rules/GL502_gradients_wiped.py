@@ -84,8 +84,8 @@ from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.asked import of_tape
 from gradlint_rules.rounds import cleared_rounds, is_own, is_tapped
-from gradlint_rules.training import cleared_before
-from gradlint_rules.uncut import safe
+from gradlint_rules.training import cleared_before, cleared_before_loop, stepped_in_window, stepped_late
+from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places, to_sink
 
 SEVERITY = Severity.ERROR
@@ -317,7 +317,7 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
             message += f"only those of the last round{'s' * (update.fresh[0] is not update.fresh[-1])}"
             is_window = wiped.clearing.iteration == wiped.sink.iteration
             help_ = "Step here before they are cleared." if is_window else "Clear before the loop."
-            hints = {"loop": "yes"}
+            hints = {"loop": "" if is_window else "yes", "step": name if is_window else ""}
         else:
             message += f"only those of {backward(update.fresh[-1])}"
     at = wiped.clearing.at
@@ -326,7 +326,11 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix | None:
-    """Clears the gradients before they are computed; a step that comes too early, and a loop, are left to the user."""
-    if finding.hints.get("late") or finding.hints.get("loop"):
-        return None
+    """Clears the gradients before they are computed, and steps behind the backward, before they are cleared."""
+    if finding.hints.get("late"):
+        return unsafe("Step behind the backward", stepped_late(finding, source))
+    if finding.hints.get("loop"):
+        return unsafe("Clear the gradients before the loop", cleared_before_loop(finding, source))
+    if finding.hints.get("step"):
+        return unsafe("Step before they are cleared", stepped_in_window(finding, source))
     return safe("Clear the gradients before the backward", cleared_before(finding, source))

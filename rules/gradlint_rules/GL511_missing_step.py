@@ -405,7 +405,13 @@ def _report(account: Account, sink: Backward, clearing: Event, scaled: Backward 
     related += [Related(scaled.at, "a step follows here")] if scaled is not None else []
     help_ = f"Call `{name}.step()` after the backward."
     denied = Denied.STEP.hint if scaled is None else {}
-    return Report(sink.at, message, help_, places(sink.at, *related), hints={**_clipped(account, sink), **denied})
+    return Report(
+        sink.at,
+        message,
+        help_,
+        places(sink.at, *related),
+        hints={**_clipped(account, sink), **denied, "optimizer": name},
+    )
 
 
 def _clipped(account: Account, sink: Backward) -> dict[str, str]:

@@ -88,7 +88,7 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Clip, Fact, May, Optimizer, Tape, Value
 from gradlint_rules.asked import of_tape
 from gradlint_rules.overwritten import set_after
-from gradlint_rules.structure import registered
+from gradlint_rules.structure import as_parameter, registered
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
@@ -180,6 +180,8 @@ def _is_looked_at(fact: Fact, tape: Tape) -> bool:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Makes it a container that the module knows of."""
+    if finding.hints.get("kind") == _TENSOR and (edits := as_parameter(finding, source)):
+        return unsafe("Make it a parameter", edits)
     if finding.hints.get("kind") == _TENSOR:
         raise NoFixError("whether it is to be trained, or only to have a gradient, is not known")
     return unsafe("Register what it holds", registered(finding, source))

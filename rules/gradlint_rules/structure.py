@@ -28,7 +28,26 @@ def as_list(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     match values_of(spent, source, used) if isinstance(spent, ast.Name) else ():
         case [ast.Call() as made]:  # a function of the program's gives the generator
             return (source.replace(made, f"list({source.text(made)})"),)
+    for name in (each for each in ast.walk(used) if isinstance(each, ast.Name)):
+        match values_of(name, source, used):
+            case [ast.Call() as made] if any(name is each for call in ast.walk(spent) for each in _arguments(call)):
+                return (source.replace(made, f"list({source.text(made)})"),)
     raise NoFixError("the generator is bound to no name here")
+
+
+def _arguments(node: ast.AST) -> list[ast.expr]:
+    return node.args if isinstance(node, ast.Call) else []
+
+
+def as_parameter(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`self.x = torch.tensor(…, requires_grad=True)` as a parameter; nothing for what is written otherwise."""
+    match source.statement(finding.at):
+        case ast.Assign(targets=[ast.Attribute()], value=ast.Call() as made):
+            for keyword in made.keywords:
+                if keyword.arg == "requires_grad" and source.text(keyword.value) == "True":
+                    parameter, imports = source.reference("torch.nn.Parameter")
+                    return (source.replace(made, f"{parameter}({_without(made, made, keyword, source)})"), *imports)
+    return ()
 
 
 def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -52,12 +71,24 @@ def _registered(value: ast.expr, kind: str, source: FixSource, container: str | 
         raise NoFixError("a record, which has its own names")
     if is_display and is_dict and container != "dict" and not _has_texts_for_keys(value):
         raise NoFixError("a key that is no text")
-    if any(isinstance(element, ast.List | ast.Tuple | ast.Dict) for element in _elements(value)):
+    inner = [element for element in _elements(value) if isinstance(element, ast.List | ast.Tuple)]
+    if any(isinstance(element, ast.Dict) for element in _elements(value)) or any(not _is_flat(each) for each in inner):
         raise NoFixError("containers in a container")
     name, imports = source.reference(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
     is_empty = isinstance(value, ast.List | ast.Dict) and not source.text(value)[1:-1].strip()
+    if inner:
+        listed, more = source.reference(f"torch.nn.{kind}List")
+        yield from (source.replace(each, f"{listed}({source.text(each)})") for each in inner)
+        yield from (source.before_text(value, f"{name}("), source.behind_text(value, ")"))
+        yield from dict.fromkeys((*imports, *more))
+        return
     yield source.replace(value, f"{name}({'' if is_empty else source.text(value)})")
     yield from imports
+
+
+def _is_flat(value: ast.List | ast.Tuple) -> bool:
+    """Whether a display holds calls alone, and some."""
+    return bool(value.elts) and all(isinstance(each, ast.Call) for each in value.elts)
 
 
 def _elements(value: ast.expr) -> list[ast.expr]:
@@ -160,4 +191,8 @@ def frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         case ast.Assign(targets=[ast.Attribute(attr=name) as target]):
             if difflib.get_close_matches(name, ["requires_grad"], cutoff=0.7):
                 return (source.replace_name(target, "requires_grad"),)
+        case ast.Expr(
+            ast.Compare(left=ast.Attribute(attr="requires_grad") as flag, ops=[ast.Eq()], comparators=[meant])
+        ):
+            return (source.rewrite(statement, f"{source.text(flag)} = {source.text(meant)}"),)
     raise NoFixError("what is meant is not clear")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
+from collections.abc import Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
@@ -79,8 +79,53 @@ def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ..
     clearing = _clearing(finding, source)
     step = source.statement_on(related_line(finding, "the step"))
     if source.scope(step) is not source.scope(clearing):
-        raise NoFixError("the step stands in another function")
+        clearing = _call_of(source.scope(clearing), step, source)
     return source.move_after([clearing], _last_update(step, source))
+
+
+def _call_of(function: ast.AST, near: ast.stmt, source: FixSource) -> ast.stmt:
+    """The one statement beside another that calls a function, and does nothing else: `self.clear()`."""
+    name = getattr(function, "name", "")
+    statements = [source.statement(call) for call in calls_of(source.scope(near), name)] if name else []
+    if (
+        len(statements) != 1
+        or whole_call(statements[0]) is None
+        or source.scope(statements[0]) is not source.scope(near)
+    ):
+        raise NoFixError("the step stands in another function")
+    return statements[0]
+
+
+def cleared_before_loop(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The clearing moved before the loop of backwards that one step follows."""
+    clearing = _clearing(finding, source)
+    step = source.statement_on(related_line(finding, "the step"))
+    behind = {*nested(step, source)}
+    loops = [each for each in nested(clearing, source) if isinstance(each, ast.For | ast.While) and each not in behind]
+    if not loops or source.scope(step) is not source.scope(clearing):
+        raise NoFixError("the loop is not in view")
+    return source.move_before([clearing], loops[-1])
+
+
+def stepped_late(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The backward moved before the step that comes too early."""
+    step = source.statement_on(related_line(finding, "the step"))
+    backward = source.statement_on(related_line(finding, "back-propagated"))
+    if backward not in source.block(step) or whole_call(backward) is None:
+        raise NoFixError("the step and the backward stand in different blocks")
+    between = source.block(step)[source.block(step).index(step) : source.block(step).index(backward)]
+    if _stored(between) & names_of(backward, ast.Load):
+        raise NoFixError("the loss is computed behind the step")
+    return source.move_before([backward], step)
+
+
+def stepped_in_window(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """A step before the gradients of a window are cleared."""
+    clearing = _clearing(finding, source)
+    step = source.statement_on(related_line(finding, "the step"))
+    if source.scope(step) is not source.scope(clearing) or whole_call(step) is None:
+        raise NoFixError("the step is not in view")
+    return source.before(clearing, source.text(step))
 
 
 def _clearing(finding: Finding, source: FixSource) -> ast.stmt:
@@ -156,11 +201,11 @@ def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     backward = source.statement(finding.at)
     step = source.statement_on(related_line(finding, "the step"))
     if source.scope(step) is not source.scope(backward):
-        raise NoFixError("the window stands in another function")
+        step = _call_of(source.scope(step), backward, source)
     window = _rounds_before(step, backward, source)
     if window is None:
         gate = next((outer for outer in nested(step, source) if isinstance(outer, ast.If)), None) or _skip(step, source)
-        window = source.operand(window_of(gate.test, source))
+        window = _divisor(window_of(gate.test, source), source)
     loss = back_propagated(backward, source)
     return (source.replace(loss, f"{source.operand(loss)} / {window}"),)
 
@@ -171,10 +216,62 @@ def _rounds_before(step: ast.stmt, backward: ast.stmt, source: FixSource) -> str
     behind = set(source.around(step))
     match [loop for loop in loops if loop not in behind]:
         case [ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[number]))]:
-            return source.operand(number)
-        case [ast.For(iter=ast.Name() as listed)] if _is_list(listed, source):
+            return _divisor(number, source)
+        case [ast.For(iter=ast.Name() as listed)] if _is_list(listed, source) or _is_given_list(listed, source):
             return f"len({listed.id})"
+        case [ast.For(iter=over)]:
+            return _pieces(over, source)
     return None
+
+
+def _divisor(number: ast.expr, source: FixSource) -> str:
+    return source.text(number) if isinstance(number, ast.Constant) else source.operand(number)
+
+
+def _pieces(over: ast.expr, source: FixSource) -> str | None:
+    """Into how many pieces something is cut to go over them: the N of `x.chunk(N)`, `zip(x.chunk(N), y.chunk(N))`."""
+    match over:
+        case ast.Call(func=ast.Attribute(attr="chunk") as func, args=[*_, number]):
+            return None if isinstance(number, ast.Starred) else _divisor(_pieces_of(over, func, source), source)
+        case ast.Call(func=ast.Name(id="zip" | "enumerate"), args=[first, *_]):
+            return _pieces(first, source)
+        case ast.Name():
+            found = {_pieces(value, source) for value in values_of(over, source, over) if isinstance(value, ast.Call)}
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _pieces_of(call: ast.Call, func: ast.Attribute, source: FixSource) -> ast.expr:
+    """How many pieces `x.chunk(4)` and `torch.chunk(x, 4)` make."""
+    place = 1 if source.called(func).startswith("torch.") else 0
+    if len(call.args) <= place:
+        raise NoFixError("the number of pieces is not written there")
+    return call.args[place]
+
+
+def _is_given_list(name: ast.Name, source: FixSource) -> bool:
+    """Whether an argument is a list in all calls of its function in this file, and there are some."""
+    scope = source.scope(name)
+    if isinstance(scope, ast.Module):
+        return False
+    names = [argument.arg for argument in scope.args.args if argument.arg != "self"]
+    if name.id not in names or name.id in names_of(scope, ast.Store):
+        return False
+    given = [call.args[names.index(name.id) :][:1] for call in calls_of(source.tree, scope.name)]
+    values = [value for each in given for value in each]
+    return bool(values) and len(values) == len(given) and all(_is_made_list(value, source) for value in values)
+
+
+def _is_made_list(value: ast.expr, source: FixSource) -> bool:
+    match value:
+        case ast.List() | ast.ListComp() | ast.Tuple() | ast.Call(func=ast.Name(id="list")):
+            return True
+        case ast.Subscript(slice=ast.Slice(), value=whole):
+            return _is_made_list(whole, source)
+        case ast.Name():
+            values = values_of(value, source, value)
+            return bool(values) and all(_is_made_list(each, source) for each in values)
+    return False
 
 
 def _is_list(name: ast.Name, source: FixSource) -> bool:
@@ -313,10 +410,17 @@ def _number_of(loop: ast.For | ast.While, source: FixSource) -> str:
 
 
 def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """The clipping moved right before the step."""
+    """The clipping moved right before the step; a hook behind it made one before it."""
     step = source.statement_on(related_line(finding, "the step"))
-    here, there = together(source.statement(finding.at), step, source)
-    return source.move_before([here], there)
+    clip = source.statement(finding.at)
+    for call in calls_of(source.tree, "register_step_post_hook"):
+        if source.text(call.args[0]) == getattr(source.scope(clip), "name", "") and isinstance(
+            call.func, ast.Attribute
+        ):
+            return (source.replace_name(call.func, "register_step_pre_hook"),)
+    here, there = together(clip, step, source)
+    is_loop = isinstance(here, ast.For | ast.While) and any(True for _ in calls_of(here, "backward"))
+    return source.move_before([clip if is_loop else here], there)
 
 
 def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -333,7 +437,16 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     for node in ast.walk(source.scope(backward)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "step":
             return (source.replace(node.value, f"{source.text(node.value)}()"),)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "backward":
+            return (source.replace(node.value, f"{source.text(node.value)}()"),)
     clearing = source.statement_on(related_line(finding, "cleared"))
+    optimizer = finding.hints.get("optimizer", "")
+    if (
+        optimizer.startswith("self.")
+        and _is_set(optimizer, backward, source)
+        and not _names_it(clearing, optimizer, source)
+    ):
+        return source.after(_last_before_step(finding, backward, source), f"{optimizer}.step()")
     call = next(calls_of(clearing, "zero_grad"), None)
     if call is None or source.scope(clearing) is not source.scope(backward) or whole_call(clearing) is None:
         raise NoFixError("no optimizer is in view")
@@ -344,6 +457,19 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if clearing.lineno > backward.lineno:
         return source.before(clearing, line)
     return source.after(_last_before_step(finding, backward, source), line)
+
+
+def _is_set(attribute: str, near: ast.stmt, source: FixSource) -> bool:
+    """Whether the class around a statement sets an attribute of itself, and its method has `self`."""
+    scope = source.scope(near)
+    whole = next((outer for outer in source.around(near) if isinstance(outer, ast.ClassDef)), None)
+    has_self = not isinstance(scope, ast.Module) and [each.arg for each in scope.args.args[:1]] == ["self"]
+    assigned = (node for node in ast.walk(whole) if isinstance(node, ast.Assign)) if whole else ()
+    return has_self and any(source.text(target) == attribute for node in assigned for target in node.targets)
+
+
+def _names_it(clearing: ast.stmt, optimizer: str, source: FixSource) -> bool:
+    return any(receiver(call, source) == optimizer for call in calls_of(clearing, "zero_grad"))
 
 
 def _last_before_step(finding: Finding, backward: ast.stmt, source: FixSource) -> ast.stmt:
@@ -413,9 +539,8 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     backward = source.statement(finding.at)
     wanted = set(finding.hints["carried"].split())
     loops = [outer for outer in nested(backward, source) if isinstance(outer, ast.For | ast.While)]
-    if loops and _is_shared(finding, loops[0], source):
-        call = next(calls_of(backward, "backward", "manual_backward"))
-        return (source.add_argument(call, "retain_graph=True"),)
+    if (shared := _shared(finding, backward, loops, source)) is not None:
+        return _made_anew(shared, backward, loops, source)
     for loop in loops:
         names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
         names = [name for name in names if not _is_number(name, loop, source)]
@@ -430,15 +555,47 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
                 named = wanted or _bound_from(target, source.scope(backward), source)
                 if not named.isdisjoint(_keeps(target, node.value)) and _is_carried(node, target, source):
                     return _kept_detached(node, target, source)
+    if loops and not any(True for _ in calls_of(loops[0], "step")):
+        return _retained(backward, source)
     raise NoFixError("what is carried has no name here")
 
 
-def _is_shared(finding: Finding, loop: ast.For | ast.While, source: FixSource) -> bool:
-    """Whether what a loop's rounds have in common is computed before the loop, in its function."""
-    with contextlib.suppress(NoFixError):
-        shared = source.statement_on(related_line(finding, "computed here"))
-        return source.scope(shared) is source.scope(loop) and loop not in source.around(shared)
-    return False
+def _retained(backward: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    call = next(calls_of(backward, "backward", "manual_backward"))
+    return (source.add_argument(call, "retain_graph=True"),)
+
+
+def _shared(
+    finding: Finding, backward: ast.stmt, loops: Sequence[ast.For | ast.While], source: FixSource
+) -> ast.Assign | None:
+    """What all rounds of a loop, or calls of a function in another, have in common: computed before it, named there."""
+    scope = source.scope(backward)
+    whole = loops[0] if loops else scope
+    if isinstance(whole, ast.Module):
+        return None
+    wanted, block = set(finding.hints["carried"].split()), source.block(whole)
+    line = next((each.at.line for each in finding.related if "computed here" in each.message), 0)
+    for earlier in block[: block.index(whole)]:
+        names = names_of(earlier, ast.Store)
+        is_it = bool(names & wanted) or earlier.lineno <= line <= (earlier.end_lineno or 0)
+        if is_it and isinstance(earlier, ast.Assign) and not names & names_of(whole, ast.Store):
+            return earlier
+    return None
+
+
+def _made_anew(
+    shared: ast.Assign, backward: ast.stmt, loops: Sequence[ast.For | ast.While], source: FixSource
+) -> tuple[Edit, ...]:
+    """The graph that rounds have in common kept, or where the parameters change in between, made anew in each."""
+    scope = source.scope(backward)
+    if loops and not any(True for _ in calls_of(loops[0], "step")):
+        return _retained(backward, source)
+    body = loops[0].body if loops else getattr(scope, "body", [])
+    names = names_of(shared, ast.Store)
+    first = next((each for each in body if names & names_of(each, ast.Load)), None)
+    if first is None:
+        raise NoFixError("where it is used is not in view")
+    return source.move_before([shared], first)
 
 
 def _kept_detached(node: ast.Assign, target: ast.expr, source: FixSource) -> tuple[Edit, ...]:
@@ -588,6 +745,8 @@ def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
             return value
         case ast.Expr(value=ast.Call(args=[*_, ast.expr() as last])):
             return _within(last, finding, source)
+        case ast.Assign(value=ast.ListComp(elt=ast.Call() as item)):
+            return item
         case ast.Assign(value=ast.BinOp(op=ast.Add(), left=left, right=right), targets=[target]):
             if source.text(left) == source.text(target):
                 return right

@@ -11,6 +11,7 @@ from gradlint.tape import Value
 from gradlint_rules.order import names_of
 
 _DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
+_DROPPING = {"torch.detach", "torch.Tensor.detach", "torch.detach_", "torch.Tensor.detach_"}
 _PASSED_ON = {"float", "int", "numpy.asarray", "numpy.array"}
 _COPIES = {"tensor", "as_tensor", "FloatTensor", "Tensor", "DoubleTensor", "HalfTensor", "Variable"}
 _LISTS = (ast.List, ast.ListComp, ast.Tuple)
@@ -29,6 +30,8 @@ def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
             return _passed_on(node, value, source)
         case ast.Call() if source.called(node.func) == "torch.autograd.grad":
             return (_with_graph(node, source),)
+        case ast.Call(func=func) if source.called(func) in _DROPPING:
+            return _passed_on(node, _first_argument(node), source)
         case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _DROPPED:
             return _without_call(node, value, source)
         case ast.Call(func=func, args=[ast.expr() as argument, *_]) if source.called(func) in _PASSED_ON:
@@ -39,6 +42,14 @@ def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
             if source.called(func) == f"math.{name}":
                 return (source.replace(node, f"{source.operand(argument)}.{name}()"),)
     raise NoFixError("no cut that can be taken out")
+
+
+def _first_argument(call: ast.Call) -> ast.expr:
+    """What `torch.detach(x)` and `torch.detach(input=x)` are given."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if len(given) != 1:
+        raise NoFixError("it is given more than a tensor")
+    return given[0]
 
 
 def _with_graph(call: ast.Call, source: FixSource) -> Edit:
@@ -65,9 +76,29 @@ def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[E
     outer = next(source.around(node))
     if isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH:
         raise NoFixError("what follows needs values out of the graph")
+    copying = _copying(node, source)
+    if copying is not None and outer is copying:
+        return _uncopied(copying, node, source)
+    if copying is not None:
+        stack, imports = source.reference("torch.stack")
+        words = [keyword for keyword in copying.keywords if keyword.arg in ("device", "dtype", "requires_grad")]
+        gone = [source.remove_argument(copying, keyword) for keyword in words]
+        kept = source.replace(node, source.text(value))
+        return (source.replace(copying.func, stack), *gone, kept, *imports)
     if isinstance(outer, ast.Expr):
         return source.remove(outer)
     return _passed_on(node, value, source)
+
+
+def _copying(number: ast.expr, source: FixSource) -> ast.Call | None:
+    """The call that copies a number into a tensor, by itself or as an item of a list that is written there."""
+    for outer in source.around(number):
+        if isinstance(outer, ast.Call):
+            return outer if len(outer.args) == 1 and is_copy(outer, source) else None
+        is_item = isinstance(outer, ast.ListComp) and outer.elt is number
+        if not is_item and not isinstance(outer, ast.List | ast.Tuple):
+            return None
+    return None
 
 
 def _passed_on(node: ast.expr, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
@@ -98,6 +129,9 @@ def _as_tensor(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[E
     for call, value in _numbers(argument):
         text = text.replace(source.text(call), source.text(value))
     if text != source.text(argument):
+        outer = next(source.around(node))
+        if isinstance(outer, ast.Assign) and [source.text(target) for target in outer.targets] == [text]:
+            return source.remove(outer)
         return (source.replace(node, text),)
     named = [number for value in values_of(argument, source, node) for number in _numbers(value)]
     if not named and source.called(node.func) == "torch.as_tensor":
@@ -218,6 +252,11 @@ def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -
                 if node in decorators:
                     return source.remove_decorator(node)
                 break
+            case ast.Call(func=ast.Attribute(attr="enter_context"), args=[given]) if given is node:
+                statement = source.statement(node)
+                if isinstance(statement, ast.Expr) and statement.value is outer:
+                    return source.remove(statement)
+                break
             case ast.With(items=items) if any(item.context_expr is node for item in items):
                 return _unwrapped(outer, node, set(lines), source)
     raise NoFixError("neither a decorator nor a `with`")
@@ -225,6 +264,9 @@ def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -
 
 def _unwrapped(compound: ast.With, context: ast.expr, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
     """Takes what computes the loss out of a `with`; where that wraps a function, maybe the decorator that does so."""
+    yielding = [each for each in compound.body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Yield)]
+    if yielding:
+        return source.unwrap(compound, context, yielding)
     if not _is_wrapper(compound.body):
         return source.unwrap(compound, context, _meant(compound.body, lines))
     functions = [outer for outer in source.around(compound) if isinstance(outer, ast.FunctionDef)]
@@ -235,6 +277,8 @@ def _unwrapped(compound: ast.With, context: ast.expr, lines: set[int], source: F
         for decorator in node.decorator_list
         if functions and isinstance(decorator, ast.Name) and decorator.id == functions[-1].name
     ]
+    if len(functions) > 1 and not _uses(functions[-1].name, source):  # other files use it
+        return source.unwrap(compound, context)
     if len(functions) > 1 and len(decorated) == 1 and _uses(functions[-1].name, source) == 1:
         return source.unwrap(compound, context)
     meant = [d for node, d in decorated if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)]

@@ -1,0 +1,60 @@
+"""Programs of the collection whose bugs a fix mends, each in a shape of its own: the finding goes, and nothing comes."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+
+import pytest
+
+from gradlint.config import Selection, settings_finder
+from gradlint.finding import Severity
+from gradlint.fix.apply import Task, repair
+from gradlint.source.files import discover
+
+OWN = pathlib.Path(__file__).parents[1] / "fixtures" / "own"
+NAMES = (
+    "GL101-match-on-the-mode",
+    "GL101-parent-of-the-exception",
+    "GL101-schedule-of-weights",
+    "GL102-accelerator-backward",
+    "GL102-base-for-a-type",
+    "GL102-detach-as-a-function",
+    "GL103-both-distillation-terms",
+    "GL103-decorator-of-the-project",
+    "GL103-frozen-statistics",
+    "GL103-loss-inside-a-context-of-the-project",
+    "GL103-stack-of-contexts",
+    "GL107-history-of-a-frozen-model",
+    "GL502-cleared-for-every-task",
+    "GL502-step-before-the-backward",
+    "GL502-windows-cleared-and-not-stepped",
+    "GL503-chunks-of-a-batch",
+    "GL503-criterion-of-the-project",
+    "GL503-plates-gathered-first",
+    "GL505-cleared-by-hand-in-each-round",
+    "GL507-features-outside-the-closure",
+    "GL507-one-backward-per-head",
+    "GL507-prior-outside-the-loop",
+    "GL508-losses-of-a-comprehension",
+    "GL509-clipped-piece-by-piece",
+    "GL509-hook-after-the-step",
+    "GL511-backward-not-called",
+    "GL511-cleared-through-the-model",
+    "GL512-counted-by-a-describer",
+    "GL514-pairs-of-layers",
+    "GL514-temperature-that-is-no-parameter",
+    "GL516-compared-not-assigned",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fix_mends_it(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(OWN / name / "before", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    settings_for = settings_finder(lambda settings: settings.overridden(Selection(), (), {}))
+    files = discover([pathlib.Path()], settings_for).files
+    repaired = repair(Task(files, settings_for, settings_for(tmp_path), unsafe=True))
+    left = [finding for finding in repaired.checked.findings if finding.severity > Severity.NOTE]
+    assert repaired.fixed
+    assert left == []
