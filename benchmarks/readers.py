@@ -8,9 +8,9 @@ Without folders: the standard library, its tests and what is installed beside it
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import sysconfig
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -19,27 +19,40 @@ from readers import difference, drawn, trees
 
 from gradlint.analyzer import RECURSION_LIMIT
 
+PROGRESS = 500  # files
+
+
+def compared(path: Path) -> tuple[Path, int, str] | None:
+    """The lines of a file that Python reads, and where the two trees of it differ."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    for _, text, tree in trees([path]):
+        try:
+            found = difference(text, tree)
+        except (SyntaxError, RecursionError) as error:
+            found = f"{type(error).__name__}: {error}"
+        return path, text.count("\n"), found
+    return None
+
 
 def main() -> int:
     """Prints each file on which the two differ, and how many are equal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("folders", type=Path, nargs="*")
     given = parser.parse_args()
     folders = given.folders or [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
-    sys.setrecursionlimit(RECURSION_LIMIT)
     files = drawn({path for folder in folders for path in folder.rglob("*.py") if path.is_file()}, given.files)
-    start, lines, equal, different = time.process_time(), 0, 0, 0
-    for path, text, tree in trees(files):
-        lines += text.count("\n")
-        try:
-            found = difference(text, tree)
-        except (SyntaxError, RecursionError) as error:
-            found = f"{type(error).__name__}: {error}"
-        equal, different = equal + (not found), different + bool(found)
-        if found:
-            print(f"{path}\n{found}", flush=True)
-    print(f"{equal} of {equal + different} files are equal ({lines} lines, {time.process_time() - start:.0f} s)")
+    lines = equal = different = 0
+    with multiprocessing.Pool(given.jobs) as pool:
+        for number, each in enumerate(pool.imap(compared, files), 1):
+            if each is not None:
+                path, count, found = each
+                lines, equal, different = lines + count, equal + (not found), different + bool(found)
+                print(f"{path}\n{found}\n" * bool(found), end="", flush=True)
+            if number % PROGRESS == 0:
+                print(f"{number} of {len(files)}: {equal} equal, {different} not", file=sys.stderr, flush=True)
+    print(f"{equal} of {equal + different} files are equal ({lines} lines)")
     return int(bool(different))
 
 

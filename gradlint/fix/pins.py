@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import pathlib
 import re
@@ -10,67 +11,65 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-Version = tuple[int, ...]
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+Allowed = tuple[SpecifierSet, ...]  # versions that one of them allows: poetry knows an "or"
 _FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt")
-_CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|\^|~|<|>|=)?\s*v?(\d+(?:\.\d+)*)")
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?\s*([^;#)@]*)")
+_STAR = re.compile(r"([<>]=?|~=)(\s*[\d.]+)\.\*")  # what pip has taken once: `>=1.8.*`
+_POETRY = re.compile(r"([\^~])?\s*(\d+(?:\.\d+)*)")
+_OPTIONS = re.compile(r"\s(?:#|--).*")  # of a line of requirements.txt
 # The last torch that runs on a version of Python.
-_NEWEST_TORCH: tuple[tuple[Version, Version], ...] = (
-    ((3, 6), (1, 10)),
-    ((3, 7), (1, 13)),
-    ((3, 8), (2, 4)),
-    ((3, 9), (2, 8)),
+_NEWEST_TORCH = (
+    (Version("3.6"), Version("1.10")),
+    (Version("3.7"), Version("1.13")),
+    (Version("3.8"), Version("2.4")),
+    (Version("3.9"), Version("2.8")),
 )
+_NONE, _NEWEST = Version("0"), Version("9999")  # older and newer than all that there are
 
 
-def allows_torch(file: pathlib.Path, version: Version) -> bool:
+def allows_torch(file: pathlib.Path, version: tuple[int, ...]) -> bool:
     """Whether every torch that the project around `file` supports is at least `version`, as far as it says."""
     project = _project(file)
     if project is None:
         return True
     wanted = list(_wanted(project))
-    torches = [specifier for name, specifier in wanted if name == "torch" and _CLAUSE.search(specifier)]
-    if any(_is_newer(version, _highest(each)) or _is_older(_lowest(each), version) for each in torches):
+    least = Version(".".join(map(str, version)))
+    torches = [allowed for name, allowed in wanted if name == "torch"]
+    lowest = [_lowest(allowed) for allowed in torches]
+    if any(each < least for each in lowest if each) or not all(_reaches(allowed, least) for allowed in torches):
         return False
-    if any(_lowest(each) is not None for each in torches):
+    if any(lowest):
         return True
-    pythons = [_lowest(specifier) for name, specifier in wanted if name == "python"]
-    newest = (torch for lowest in pythons if lowest for python, torch in _NEWEST_TORCH if lowest[:2] <= python)
-    return next(newest, version) >= version
+    pythons = (_lowest(allowed) for name, allowed in wanted if name == "python")
+    newest = (
+        torch for python in pythons if python for last, torch in _NEWEST_TORCH if python.release[:2] <= last.release
+    )
+    return next(newest, least) >= least
 
 
-def _is_older(lowest: Version | None, version: Version) -> bool:
-    return lowest is not None and lowest < version
+def _lowest(allowed: Allowed) -> Version | None:
+    """The oldest version that is allowed; None where nothing bounds it from below."""
+    if any(each.contains(_NONE) for each in allowed):
+        return None
+    return min(_fitting(allowed), default=None)
 
 
-def _is_newer(version: Version, highest: tuple[Version, bool] | None) -> bool:
-    """Whether nothing from `version` on is allowed."""
-    if highest is None:
-        return False
-    limit, included = highest
-    return version > limit if included else version >= limit
+def _reaches(allowed: Allowed, version: Version) -> bool:
+    """Whether this version, or a later one, is allowed."""
+    return any(each.contains(later) for each in allowed for later in (version, _NEWEST)) or any(
+        fitting >= version for fitting in _fitting(allowed)
+    )
 
 
-def _lowest(specifier: str) -> Version | None:
-    """The oldest version that is allowed; None where none is named."""
-    found = [
-        _numbers(v)
-        for sign, v in _CLAUSE.findall(specifier)
-        if sign in ("==", "===", ">=", ">", "~=", "^", "~", "=", "")
-    ]
-    if "||" in specifier or " or " in specifier:
-        return min(found, default=None)
-    return max(found, default=None)
-
-
-def _highest(specifier: str) -> tuple[Version, bool] | None:
-    """The end of what is allowed, and whether it belongs to it."""
-    found = [(_numbers(v), sign == "<=") for sign, v in _CLAUSE.findall(specifier) if sign in ("<", "<=")]
-    return min(found, default=None)
-
-
-def _numbers(version: str) -> Version:
-    return tuple(map(int, version.split(".")))
+def _fitting(allowed: Allowed) -> Iterator[Version]:
+    """Of the versions that are named, and of those right behind them, what is allowed."""
+    for each in allowed:
+        named = [Version(one.version.removesuffix(".*")) for one in each if one.operator != "==="]
+        behind = [Version(f"{version.base_version}.1") for version in named]
+        yield from each.filter([*named, *behind], prereleases=True)
 
 
 def _project(file: pathlib.Path) -> pathlib.Path | None:
@@ -84,13 +83,13 @@ def _project(file: pathlib.Path) -> pathlib.Path | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _read(path: pathlib.Path, _changed: int) -> tuple[tuple[str, str], ...]:
+def _read(path: pathlib.Path, _changed: int) -> tuple[tuple[str, Allowed], ...]:
     text = path.read_bytes().decode(errors="replace")
     readers = {"pyproject.toml": _pyproject, "setup.cfg": _setup_cfg, "setup.py": _setup_py}
     return tuple(readers.get(path.name, _requirements)(text))
 
 
-def _wanted(project: pathlib.Path) -> Iterator[tuple[str, str]]:
+def _wanted(project: pathlib.Path) -> Iterator[tuple[str, Allowed]]:
     """The packages (and `python`) that a project names, each with its versions."""
     named = [project / name for name in _FILES]
     others = [*project.glob("requirements*.txt"), *project.glob("requirements/*.txt")]
@@ -101,62 +100,96 @@ def _wanted(project: pathlib.Path) -> Iterator[tuple[str, str]]:
             continue  # a file that cannot be read says nothing
 
 
-def _parsed(lines: Iterable[object]) -> Iterator[tuple[str, str]]:
+def _parsed(lines: Iterable[object]) -> Iterator[tuple[str, Allowed]]:
+    """The names and versions of requirements; of torch alone, for of others nothing is asked."""
     for line in lines:
-        match = _REQUIREMENT.match(line) if isinstance(line, str) else None
-        if match:
-            yield match[1].lower(), match[2].strip()
+        if isinstance(line, str) and line.strip().lower().startswith("torch"):
+            with contextlib.suppress(InvalidRequirement):
+                found = Requirement(_STAR.sub(r"\1\2", _OPTIONS.sub("", line.strip())))
+                yield found.name.lower(), (found.specifier,)
 
 
-def _requirements(text: str) -> Iterator[tuple[str, str]]:
+def _of_python(wanted: object) -> Iterator[tuple[str, Allowed]]:
+    if isinstance(wanted, str):
+        with contextlib.suppress(InvalidSpecifier):
+            yield "python", (SpecifierSet(_STAR.sub(r"\1\2", wanted)),)
+
+
+def _requirements(text: str) -> Iterator[tuple[str, Allowed]]:
     return _parsed(text.splitlines())
 
 
-def _pyproject(text: str) -> Iterator[tuple[str, str]]:
-    told = tomllib.loads(text)
-    project = _table(told, "project")
-    yield "python", str(project.get("requires-python", ""))
+def _pyproject(text: str) -> Iterator[tuple[str, Allowed]]:
+    stated = tomllib.loads(text)
+    project = _table(stated, "project")
+    yield from _of_python(project.get("requires-python"))
     yield from _parsed(_list(project.get("dependencies")))
     for group in _table(project, "optional-dependencies").values():
         yield from _parsed(_list(group))
-    poetry = _table(told, "tool", "poetry")
+    poetry = _table(stated, "tool", "poetry")
     groups = [_table(group, "dependencies") for group in _table(poetry, "group").values()]
     for table in [_table(poetry, "dependencies"), *groups]:
         for name, wanted in table.items():
             version = wanted.get("version", "") if isinstance(wanted, dict) else wanted
-            yield name.lower(), str(version)
+            if name.lower() in ("torch", "python"):
+                yield from _of_poetry(name.lower(), str(version))
 
 
-def _setup_cfg(text: str) -> Iterator[tuple[str, str]]:
+def _of_poetry(name: str, wanted: str) -> Iterator[tuple[str, Allowed]]:
+    """What poetry's own signs say: `^2.1` is `>=2.1,<3`, `~2.1` is `>=2.1,<2.2`, `2.1` is `==2.1`, `||` is "or"."""
+    ways = (way.strip() for way in wanted.split("||"))
+    with contextlib.suppress(InvalidSpecifier):
+        yield name, tuple(SpecifierSet(",".join(_clauses(way))) for way in ways)
+
+
+def _clauses(wanted: str) -> Iterator[str]:
+    for clause in re.split(r",|(?<=[\d*])\s+(?=\D)", wanted):
+        found = _POETRY.fullmatch(clause.strip())
+        if found is None:
+            yield _STAR.sub(r"\1\2", clause.strip()) if clause.strip() != "*" else ""
+        elif found[1] is None:
+            yield f"=={found[2]}"
+        else:
+            yield f">={found[2]},<{_end(found[1], list(map(int, found[2].split('.'))))}"
+
+
+def _end(sign: str, numbers: list[int]) -> str:
+    """The first version that `^` or `~` leaves out."""
+    first = next((at for at, number in enumerate(numbers) if number), 0)
+    last = first if sign == "^" else min(1, len(numbers) - 1)
+    return ".".join(map(str, [*numbers[:last], numbers[last] + 1]))
+
+
+def _setup_cfg(text: str) -> Iterator[tuple[str, Allowed]]:
     import configparser  # few projects have such a file
 
-    told = configparser.ConfigParser(interpolation=None, strict=False)
+    stated = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        told.read_string(text)
+        stated.read_string(text)
     except configparser.Error as error:
         raise ValueError(error.message) from error
-    yield "python", told.get("options", "python_requires", fallback="")
-    yield from _parsed(told.get("options", "install_requires", fallback="").splitlines())
-    if told.has_section("options.extras_require"):
-        for _, extra in told.items("options.extras_require"):
+    yield from _of_python(stated.get("options", "python_requires", fallback=None))
+    yield from _parsed(stated.get("options", "install_requires", fallback="").splitlines())
+    if stated.has_section("options.extras_require"):
+        for _, extra in stated.items("options.extras_require"):
             yield from _parsed(extra.splitlines())
 
 
-def _setup_py(text: str) -> Iterator[tuple[str, str]]:
+def _setup_py(text: str) -> Iterator[tuple[str, Allowed]]:
     """The requirements among the strings of a `setup.py`, which is read and not run."""
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.keyword(arg="python_requires", value=ast.Constant(value=str(wanted))):
-                yield "python", wanted
-            case ast.Constant(value=str(string)) if re.match(r"torch\s*[=<>~!]", string):
+                yield from _of_python(wanted)
+            case ast.Constant(value=str(string)):
                 yield from _parsed([string])
 
 
-def _table(told: Any, *keys: str) -> dict[str, Any]:
+def _table(stated: Any, *keys: str) -> dict[str, Any]:
     for key in keys:
-        told = told.get(key) if isinstance(told, dict) else None
-    return told if isinstance(told, dict) else {}
+        stated = stated.get(key) if isinstance(stated, dict) else None
+    return stated if isinstance(stated, dict) else {}
 
 
-def _list(told: object) -> list[object]:
-    return told if isinstance(told, list) else []
+def _list(stated: object) -> list[object]:
+    return stated if isinstance(stated, list) else []

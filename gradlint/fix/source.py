@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Span
-from gradlint.fix import names, pins
+from gradlint.fix import names
 from gradlint.fix.layout import Layout, blocks, first_line, last_line
 from gradlint.rule import Edits, NoFixError
 from gradlint.source import document
@@ -162,6 +162,8 @@ class File:
         return self._edit(start, start, self._joined([line], ""))
 
     def allows_torch(self, *version: int) -> bool:
+        from gradlint.fix import pins  # few fixes ask
+
         return pins.allows_torch(pathlib.Path(document.file_of(self.path)), version)
 
     # edits
