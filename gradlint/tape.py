@@ -81,6 +81,7 @@ class Write:
     counted: bool  # False through .data or a NumPy alias: autograd does not see it
     order: int  # number of events on the tape when it happened
     by: tuple[Value, ...] = ()  # what it was computed with: the mask of `weight.data *= mask`
+    maps: bool = False  # known to be computed from what was there: `clamp_(0, 1)`, and not `fill_(1)`
 
 
 @dataclass(eq=False, slots=True)

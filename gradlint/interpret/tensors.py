@@ -387,7 +387,10 @@ def write(
             _save(made, [(effect.argument(0, method=True), before), *named], effect)
             _refuse_inference(m, made)
     version = storage.version if tensor.uncounted or raises else storage.version + 1
-    done = tape.Write(op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events), (*inputs,))
+    done = tape.Write(
+        op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events), (*inputs,),
+        effect is not None and effect.maps_input,
+    )  # fmt: skip
     if not raises:
         storage.version = version
         storage.writes.append(done)

@@ -68,6 +68,11 @@ class Effect:
     describes: bool = False  # the result says what the tensor is like, and nothing of its numbers: size, dim
 
     @property
+    def maps_input(self) -> bool:
+        """Whether the result hangs on the numbers of the input."""
+        return self.differentiable and not self.zero_gradient and not self.creates
+
+    @property
     def saves_input(self) -> bool:
         return any(save.what == self.argument(0) for save in self.saves)
 

@@ -10,6 +10,7 @@ import torch
 
 from gradlint import tape
 from gradlint.finding import Span
+from gradlint.library.effects import lookup
 from gradlint.trace import source
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
@@ -525,9 +526,11 @@ class Assembler:
         storage = self.storage(cell)
         storage.version += written.counted
         by = tuple(self.value(source) for source in note.facts["by"])
+        effect = lookup(written.name)
         write = tape.Write(
-            written.name, at(note.place), stack(note.place), storage.version, written.counted, len(self.tape.events), by
-        )
+            written.name, at(note.place), stack(note.place), storage.version, written.counted,
+            len(self.tape.events), by, effect is not None and effect.maps_input,
+        )  # fmt: skip
         storage.writes.append(write)
         yield tape.InPlace(
             at=NOWHERE,

@@ -75,7 +75,8 @@ optimizer.step()
 - Parameters that another loss, or another path, reaches: the generator behind `fake.detach()` in the discriminator's
   step, an encoder that is cut off only during a warm-up.
 - Parameters that the code updates itself, such as a codebook that follows a moving average; a copy of what is trained,
-  run under `no_grad` (a target network that the optimizer holds along with the rest).
+  run under `no_grad` (a target network that the optimizer holds along with the rest). That a parameter is brought back
+  to unit length or into a box is no update.
 - Parameters whose gradient is zero by mathematics, although a route leads there.
 
 In a module with no trainer in view, parameters that it makes itself are taken to be trained. An operation without a
@@ -120,7 +121,7 @@ from gradlint.tape import (
 from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import distinct, overlap
-from gradlint_rules.overwritten import is_step, set_after
+from gradlint_rules.overwritten import is_projection, is_step, taught_after
 from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part
 from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
@@ -166,15 +167,18 @@ class _Written:
             [fact.value.parameter for fact in tape.facts(what) if fact.value is not None and fact.order >= first]
             for what in ("gradient-set", "attached")
         )
-        ids = {id(parameter) for parameter in given if parameter is not None} | set_after(first, tape)
+        ids = {id(parameter) for parameter in given if parameter is not None} | taught_after(first, tape)
         return cls(first, ids, [parameter for parameter in attached if parameter is not None])
 
     def has(self, leaf: Value) -> bool:
         """Whether a parameter is one of them."""
         own, writes = leaf.parameter, leaf.storage.writes if leaf.storage else []
-        if id(own) in self.given or any(write.order > self.first and not is_step(write.op) for write in writes):
+        if own is None or id(own) in self.given:
             return True
-        return own is not None and any(other is not own and other.path == own.path for other in self.attached)
+        behind = [write for write in writes if write.order > self.first and not is_step(write.op)]
+        if not all(is_projection(write, own) for write in behind):
+            return True
+        return any(other is not own and other.path == own.path for other in self.attached)
 
 
 def check(paths: Paths) -> Iterator[Report]:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
 from gradlint.paths import Paths
-from gradlint.tape import UNSEEN, Backward, DType, InPlace, Kind, Saved, Storage, Tape, Value, Write, graph
+from gradlint.tape import (
+    UNSEEN,
+    Backward,
+    DType,
+    Fact,
+    InPlace,
+    Kind,
+    Parameter,
+    Saved,
+    Storage,
+    Tape,
+    Value,
+    Write,
+    ancestors,
+    graph,
+)
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.asked import of_tape
 from gradlint_rules.visited import backwards
@@ -65,6 +80,38 @@ def set_after(order: int, tape: Tape) -> set[int]:
         if event.order >= order and event.before.op == "torch.Tensor.data":
             owners += event.before.inputs[:1]
     return {id(owner.parameter) for owner in owners if owner.parameter is not None}
+
+
+def is_projection(write: Write, own: Parameter) -> bool:
+    """Whether a write gives a parameter what comes of its own numbers: unit length, a place in a box."""
+    return (write.maps or bool(write.by)) and not _brings(write.by, own)
+
+
+def taught_after(order: int, tape: Tape) -> set[int]:
+    """The ids of the parameters that get by way of `.data` what comes from elsewhere: another network, a batch."""
+    found: set[int] = set()
+    for event in tape.among(InPlace, "data-set"):
+        if event.order < order:
+            continue
+        if isinstance(event, InPlace):
+            owners = event.before.inputs[:1] if event.before.op == "torch.Tensor.data" else ()
+            taught = [one for one in map(_parameter, owners) if one and not is_projection(event.write, one)]
+        else:
+            assert isinstance(event, Fact)
+            own = _parameter(event.value)
+            taught = [own] if own is not None and (event.source is None or _brings([event.source], own)) else []
+        found |= set(map(id, taught))
+    return found
+
+
+def _parameter(value: Value | None) -> Parameter | None:
+    return None if value is None else value.parameter
+
+
+def _brings(sources: Sequence[Value], own: Parameter) -> bool:
+    """Whether something other than a parameter's own numbers and constants is among what values come from."""
+    ends = (value for value in ancestors(*sources) if not value.inputs and value.parameter is not own)
+    return any(value.kind is not Kind.CONSTANT for value in ends)
 
 
 def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
