@@ -6,7 +6,9 @@ One term of a loss is cut from the graph, so that it has a value and no gradient
 Takes a loss that carries a gradient apart into its terms, and points at a term that is dead because something in it
 was cut: `.detach()`, `.data`, `.item()`, `float(…)`, an operation without derivative. It also points at a factor or a
 divisor that `.item()`, `float(…)` or `.data` turned into a constant, so that half of a formula is not differentiated,
-and at the detached divisor of a quotient of two parts of one prediction, `y[:, 0] / y[:, 1].detach()`.
+and at the detached divisor of a quotient of two parts of one prediction, `y[:, 0] / y[:, 1].detach()`. So is a term
+that was cut from what the step trains and carries a gradient to another optimizer's network alone, where no step uses
+it: the critic's opinion of `fake.detach()` in the loss of the generator.
 
 Where a whole loss of several was computed with grad mode off, of what was sampled under `no_grad`, or by an operation
 without derivative, it is a `warning`, at what turned grad mode off.
@@ -92,18 +94,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Severity, Span
+from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, graph, leaves
 from gradlint_rules.arrivals import Arrival, arrivals
+from gradlint_rules.idle import idle_terms
 from gradlint_rules.starved import are_meant, cut_short, is_cut, is_meant, place
 from gradlint_rules.windows import is_mean
-from gradlint_rules.words import bare, calls, loss_of, maker, places, quoted, to_sink
+from gradlint_rules.words import bare, calls, listed, loss_of, maker, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
 _HELP = "Leave the cut out if this is to be trained; `.detach()` where it is used says that it is meant."
+_HELP_IDLE = "Compute the term from what was not cut, if it is to train that; or leave it out."
 _HELP_TERM = "Compute it with a gradient if it is to be trained, or leave the term out."
 _UNMEANT = (Cut.GRAD_MODE, Cut.NON_DIFFERENTIABLE)
 _REDUCED = {"sum", "nansum"}
@@ -127,6 +131,11 @@ def check(paths: Paths) -> Iterator[Report]:
                 if place(cut) not in told and _is_known_to_carry(cut, arrival.tape):
                     told |= {place(cut), cut.at}
                     yield _report_term(arrival, cut, term)
+            sums = (value for value in _skeleton(arrival.sink.value) if bare(value.op) in _SUMS)
+            for term, cut in idle_terms(arrival.tape, arrival.sink, sums):
+                if cut.at not in told:
+                    told.add(cut.at)
+                    yield _report_idle(arrival, cut, term)
             is_cut_short = any(value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape))
             for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
                 is_known = cut.at not in told and _is_known_to_carry(cut, arrival.tape)
@@ -176,6 +185,23 @@ def _report_term(arrival: Arrival, cut: Value, term: Value) -> Report:
     message = f"{why}: {quoted(term)}, a term of {loss_of(arrival.sink)}, has a value and trains nothing"
     related = places(place(cut), *calls(cut.cut_stack or cut.stack, arrival.sink.stack), to_sink(arrival.sink))
     return Report(place(cut), message, _HELP_TERM, related, Severity.WARNING)
+
+
+def _report_idle(arrival: Arrival, cut: Value, term: Value) -> Report:
+    """A term that runs through a network which another optimizer trains, and no longer comes to the one meant."""
+    reached = sorted({f"`{leaf.parameter.path}`" for leaf in leaves(term) if leaf.parameter is not None})
+    trained = listed(reached[:2]) + (" and others" if len(reached) > 2 else "")
+    message = (
+        f"{maker(cut)} cuts the graph here: {quoted(term)}, a term of {loss_of(arrival.sink)}, gives gradients "
+        f"to {trained}, which no step uses"
+    )
+    related = places(
+        cut.at,
+        *calls(cut.stack, arrival.sink.stack),
+        Related(term.at, "the term is computed here"),
+        to_sink(arrival.sink),
+    )
+    return Report(cut.at, message, _HELP_IDLE, related)
 
 
 def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
