@@ -175,7 +175,8 @@ def choose(
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
     first = by_default(m, test)
     set_to = _by_setting(m, test) if first is None and not is_refused else first
-    answer, free = m.oracle.decide(site, test, default if set_to is None else set_to, source, keeps=keeps)
+    default = default if set_to is None else set_to
+    answer, free = m.oracle.decide(site, test, default, source, keeps=keeps, about=_of_machine(m, test))
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None)
         text, holds = frame.text(node), answer
@@ -192,6 +193,12 @@ def choose(
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
     return answer
+
+
+def _of_machine(m: Machine, test: Test) -> Symbol | None:
+    """The function of a library whose result is asked for, if it is: `torch.cuda.is_available()`."""
+    source = test.subject.source
+    return source if test.relation == "true" and source is not None and m.session.is_of_library(source) else None
 
 
 def by_default(m: Machine, test: Test) -> bool | None:

@@ -83,6 +83,7 @@ class Visited:
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
     questions: set[object] = field(default_factory=set)  # that it asks: two sites can ask the same
+    machine: dict[Symbol, set[bool]] = field(default_factory=dict)  # the answers to questions about the machine
 
     @property
     def matters(self) -> bool:
@@ -285,14 +286,23 @@ class Oracle:
         self.asked = 0  # how often something hung on how a branch goes
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
         self.sought: set[Site] = set()  # whose answers keep the path from a training step
+        self.of_machine: list[tuple[Free, Symbol]] = []  # the free branches that ask about the machine, in order
         self._told: dict[Symbol, list[Site]] = {}  # what the free branches have asked for
 
     def decide(
-        self, at: Branching, test: Test, default: bool, source: Callable[[], str], *, keeps: bool | None = None
+        self,
+        at: Branching,
+        test: Test,
+        default: bool,
+        source: Callable[[], str],
+        *,
+        keeps: bool | None = None,
+        about: Symbol | None = None,
     ) -> tuple[bool, bool]:
         """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it.
 
-        One that `keeps` to an answer leaves the other way to another round.
+        One that `keeps` to an answer leaves the other way to another round. `about` is what the library says of the
+        machine, where that is asked: `torch.cuda.is_available`.
         """
         self.asked += 1
         known = self.facts.known(test)
@@ -307,6 +317,9 @@ class Oracle:
         answer = _answer(self.plan, site, visit, default) if keeps is None else keeps
         if keeps is None:
             self.free.append(Free(site, visit, default, answer))
+            if about is not None:
+                self.of_machine.append((self.free[-1], about))
+                seen.machine.setdefault(about, set()).add(answer)
         seen.sides.add(answer)
         seen.questions.add((test.subject.text, test.relation, test.operand))
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
@@ -396,6 +409,8 @@ def explore(
             turned = _turned(oracle, site)
             visited[site].turned = visited[site].turned or turned
             pending.add(turned, turns=site, saves=site in oracle.sought or (lost and site is open_[-1]))
+        for turned in _of_machine(oracle):
+            pending.add(turned, rank=0)
     for _ in range(MORE if pending.cut_short else 0):
         asked = misses()
         more = pending.left_out(asked) if asked is not None else None
@@ -494,13 +509,14 @@ class _Pending:
         else:
             self.left[rank] -= steps
 
-    def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False) -> None:
+    def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False, rank: int | None = None) -> None:
         """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken.
 
         One that `saves` an entry all of whose paths exceptions have ended so far, or keeps away from training, comes
         first, whatever the others have taken.
         """
-        rank = 0 if saves or not plan else TOGETHER if turns is None else self.visited[turns].rank
+        if rank is None:
+            rank = 0 if saves or not plan else TOGETHER if turns is None else self.visited[turns].rank
         number = next(self._number)
         if saves:
             self._saving.add(plan)
@@ -600,6 +616,19 @@ def _turned(oracle: Oracle, site: Site) -> Plan:
         if oracle.plan.get(choice) is not None:
             plan[choice] = side
     return frozenset(plan.items())
+
+
+def _of_machine(oracle: Oracle) -> Iterator[Plan]:
+    """What a run was told of the machine, turned round one by one, where one site asks several things of it.
+
+    What the program runs on hangs on each of them, so they come first.
+
+    for name in ("cuda", "mps"): if BACKENDS[name].is_available(): …
+    """
+    for free, about in oracle.of_machine:
+        seen = oracle.visited[free.site]
+        if len(seen.machine) > 1 and len(seen.machine[about]) < 2:
+            yield frozenset({**oracle.plan, (free.site, free.visit): not free.answer}.items())
 
 
 def _combinations(turned: list[Plan]) -> Iterator[Plan]:

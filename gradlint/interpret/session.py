@@ -126,6 +126,10 @@ class Session:
         """Whether it stands for a constant that is written in the program, or for a name of a library."""
         return symbol in self._constants.values()
 
+    def is_of_library(self, symbol: Symbol) -> bool:
+        """Whether it stands for a function or class of a library."""
+        return self._libraries.get(symbol.text) is symbol
+
     def library_symbol(self, name: str) -> Symbol:
         if name not in self._libraries:
             self._libraries[name] = Symbol(name)
