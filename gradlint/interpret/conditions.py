@@ -6,6 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Collection, Container
+from collections.abc import Sequence as ListOf
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +194,26 @@ def choose(
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
     return answer
+
+
+def pick(m: Machine, key: Symbol, words: ListOf[object], node: ir.Node, frame: Frame) -> object:
+    """Which of some words an unknown key is, `LOSSES[args.loss]`; None where it is none of them.
+
+    Each is a branch of its own, of which only the one that is taken shows as a decision.
+    """
+    for word in words:
+        test = Test(key.asked, "==", word)
+        known = m.oracle.facts.known(test)
+        source = functools.partial(frame.code.rows, node.at)
+        site = Branching(m.session.site(node, word), frame.code.path)
+        taken, free = (known, False) if known is not None else m.oracle.decide(site, test, False, source)
+        if taken:
+            if free:
+                decision = tape.Decision(f"{key.text} == {word!r}", True, frame.span(node), is_setting=True)
+                m.oracle.decisions.append(decision)
+                m.state.setdefault("questions", []).append(test)
+            return word
+    return None
 
 
 def _of_machine(m: Machine, test: Test) -> Symbol | None:

@@ -68,6 +68,7 @@ _CONVERSIONS: dict[str, Callable[[object], object]] = {"": lambda value: value, 
 _WRITTEN = (str, int, float, bool, type(None))
 _PLAIN = ("number", "bool", "str", "array", "object", "module")
 MOST_PARTS = 200  # of a tuple that is a key, with all that is in it
+MOST_PICKED = 6  # of the functions and classes that an unknown key may find
 MAX_CONSTANT = 1 << 20  # larger results of constant arithmetic are not computed
 
 
@@ -985,7 +986,7 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
     if key is not None and _has(target.items, key):
         return target.items[key]
     if key is None and ("unknown", m.symbol(index)) not in target.items and target.items and not target.open:
-        return _looked_up(m, _chosen(m, target, index), index, node, frame)
+        return _looked_up(m, _chosen(m, target, index, node, frame), index, node, frame)
     if target.factory is not None:
         place = key_of(m, index)
         if place not in target.items:
@@ -1017,13 +1018,25 @@ def _any_filled_in(m: Machine, target: Mapping, key: object) -> Abstract | None:
     return found.setdefault(key, values[len(found) % len(values)])
 
 
-def _chosen(m: Machine, target: Mapping, index: Abstract) -> Abstract:
-    """What an unknown key finds: what this path knows it to be, else what it is by default, else the first."""
+def _chosen(m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """What an unknown key finds: what this path knows it to be, else what it is by default, else the first.
+
+    Of functions and classes of the program, each is found on some path.
+    """
     symbol = m.symbol(index)
+    known = m.oracle.facts.equal.get(symbol)
+    if known is not None and _has(target.items, known):
+        return target.items[known]
     _, default = m.state.get("options", {}).get(symbol) or (None, None)
-    likely = [m.oracle.facts.equal.get(symbol), default.value if isinstance(default, Const) else None]
-    key = next((key for key in likely if key is not None and _has(target.items, key)), None)
-    return next(iter(target.items.values())) if key is None else target.items[key]
+    key = default.value if isinstance(default, Const) else None
+    key = key if key is not None and _has(target.items, key) else next(iter(target.items))
+    others = [other for other, value in target.items.items() if other != key and _is_of_program(value)]
+    picked = conditions.pick(m, symbol, others[:MOST_PICKED], node, frame)
+    return target.items[key if picked is None else picked]
+
+
+def _is_of_program(value: Abstract) -> bool:
+    return isinstance(value, Function | Bound | Class)
 
 
 def _has(items: dict[Any, Abstract], key: object) -> bool:

@@ -106,6 +106,7 @@ class Session:
         self._windows = 1  # that a loop shows: one where a loop around it comes back to it
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
+        self._sites: dict[tuple[ir.Node, object], ir.Node] = {}  # where an unknown key is one of a dict's
         self._parameters: dict[tuple[int, str], Symbol] = {}
         self.blocks: dict[Symbol, tuple[list[Class], ir.Node, Frame]] = {}  # classes that annotations take for objects
         self.settings: dict[Symbol, Abstract] = {}  # what parameters are that callers leave out, where that is written
@@ -125,6 +126,10 @@ class Session:
     def is_constant(self, symbol: Symbol) -> bool:
         """Whether it stands for a constant that is written in the program, or for a name of a library."""
         return symbol in self._constants.values()
+
+    def site(self, node: ir.Node, word: object) -> ir.Node:
+        """The branch at which it is asked whether the key of a look-up is some word."""
+        return self._sites.setdefault((node, word), ir.Literal(node.at, word))
 
     def is_of_library(self, symbol: Symbol) -> bool:
         """Whether it stands for a function or class of a library."""
