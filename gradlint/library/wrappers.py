@@ -8,6 +8,7 @@ a module, a parameter, a gradient or an optimizer, and can exchange gradients).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -37,6 +38,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.library.holdings import parameters_in
 from gradlint.library.modules import MODULE, module_of
 from gradlint.library.optimizers import OPTIMIZER
 from gradlint.library.python.copying import Copier
@@ -239,9 +241,27 @@ def settings(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
     return Unknown(m.symbol(wrapper).derive("setting", "setting"), data=True)
 
 
+@function("torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard")
+def fully_shard(m: Machine, call: Call) -> Abstract:
+    """`fully_shard(module)`: the module, whose parameters are others from here on; those of its shards already are."""
+    sharded: dict[int, Tensor] = m.state.setdefault("sharded", {})
+    for tensor in list(parameters_in(m, call.values[0], call)) if call.values else ():
+        before = tensor.node
+        if id(tensor) in sharded or before.assumed or before.parameter is None:
+            continue
+        sharded[id(tensor)] = tensor
+        at = call.frame.span(call.node)
+        own = tape.Parameter(before.parameter.name, before.parameter.module, at, stack=m.where)
+        m.parameters[own] = tensor
+        m.state.get("tensors-of", {}).pop(id(before), None)
+        tensor.node = replace(
+            before, parameter=own, storage=tape.Storage(), saves=(), at=at, stack=m.where, order=len(m.tape.events)
+        )
+        m.emit(tape.Fact(at=at, what="sharded", value=tensor.node, source=before))
+    return call.values[0] if call.values else NONE
+
+
 @function(
-    "torch.distributed.fsdp.fully_shard",
-    "torch.distributed._composable.fsdp.fully_shard",
     "torch.distributed._composable.replicate",
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
     "apex.parallel.convert_syncbn_model",

@@ -103,7 +103,7 @@ class _Lost:
 def check(paths: Paths) -> Iterator[Report]:
     """Every late part of a model that is trained by a loss and held by no optimizer, on any path."""
     found: dict[Span, _Lost] = {}
-    for lost in (*paths.some(_lost_on),) or itertools.islice(paths.some(_replaced_on), 1):
+    for lost in (*paths.some(_lost_on), *paths.some(_sharded_on)) or itertools.islice(paths.some(_replaced_on), 1):
         known = found.setdefault(lost.at, lost)
         known.parameters.extend(lost.parameters if known is not lost else ())
     for at in sorted(found):
@@ -139,6 +139,25 @@ def _lost_on(tape: Tape) -> Iterator[_Lost]:
         is_held = any(optimizer.holds(parameter) for optimizer in optimizers)
         if id(parameter) in trained and not is_held and holder is not None:
             yield _Lost(fact.at, fact.stack, holder, [parameter])
+
+
+def _sharded_on(tape: Tape) -> Iterator[_Lost]:
+    """The parameters of a path in whose place others came where a model was sharded, behind the optimizer's making."""
+    facts = tape.facts("sharded")
+    optimizers = _stepping(tape) if facts else []
+    trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves} if optimizers else set()
+    for optimizer in optimizers:
+        lost = [fact.value for fact in facts if fact.value is not None and _is_stale(fact, optimizer)]
+        lost = [value for value in lost if id(value.parameter) in trained and not _holds(optimizers, value)]
+        if lost:
+            at, stack = _common_place(lost)
+            yield _Lost(at, stack, optimizer, [value.parameter for value in lost if value.parameter])
+
+
+def _is_stale(fact: Fact, optimizer: Optimizer) -> bool:
+    """Whether an optimizer holds what a parameter was before."""
+    before = None if fact.source is None else fact.source.parameter
+    return before is not None and optimizer.holds(before)
 
 
 def _stepping(tape: Tape) -> list[Optimizer]:
