@@ -1,4 +1,4 @@
-"""Programs of the collection whose bugs a fix mends, each in a shape of its own: the finding goes, and nothing comes."""
+"""Programs of the collection whose bugs a fix mends, each in a shape of its own: all findings go."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Rewritten(cst.CSTTransformer):
             yield replace(instead[0], above=(*piece.above, *instead[0].above))
             yield from instead[1:]
         else:
-            yield Piece(None, self._left(old, piece.above))
+            yield Piece(None, self._left(old, piece.above), line=piece.line)
         yield from (_beside(each, piece) for each in self.plan.behind.get(old, []))
 
     def _left(self, old: cst.CSTNode, above: tuple[cst.EmptyLine, ...]) -> tuple[cst.EmptyLine, ...]:
@@ -226,7 +226,7 @@ def _in_lines(pieces: Sequence[Piece]) -> tuple[list[cst.BaseStatement], list[cs
         if isinstance(nodes[0], cst.BaseCompoundStatement):
             lines.append(nodes[0].with_changes(leading_lines=above))
         else:
-            end = members[-1].end or cst.TrailingWhitespace()
+            end = next((each.end for each in reversed(members) if each.end is not None), cst.TrailingWhitespace())
             lines.append(cst.SimpleStatementLine(_shared(nodes), leading_lines=above, trailing_whitespace=end))
         above = []
     return lines, above

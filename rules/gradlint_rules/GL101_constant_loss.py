@@ -128,7 +128,7 @@ from gradlint.finding import Applicability, Edit, Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Decision, InPlace, Iteration, Kind, ModuleCall, Tape, Value, ancestors, graph, leaves
-from gradlint_rules.order import calls_of, loop_around, names_of, related_line
+from gradlint_rules.order import calls_of, loop_around, names_of, related_statement
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.training import back_propagated
 from gradlint_rules.uncut import unsafe
@@ -346,7 +346,7 @@ def _given_with_gradient(finding: Finding, source: FixSource, constant: ast.expr
 
 def _skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`continue` before the clearing and the backward of a round whose loss has no graph."""
-    backward = source.statement_on(related_line(finding, "back-propagated"))
+    backward = related_statement(finding, "back-propagated", source)
     loss = back_propagated(backward, source)
     loop = loop_around(backward, source)
     block = source.block(backward)

@@ -84,7 +84,7 @@ from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import ancestors
-from gradlint_rules.order import called_name, calls_of, nested, related_line, together, whole_call
+from gradlint_rules.order import called_name, calls_of, nested, related_statement, together, whole_call
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import backward, loss_of, when
@@ -230,7 +230,7 @@ def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) ->
     freezing = source.statement_on(finding.at.line)
     if finding.at.line < made.lineno:
         return source.before(source.statement(made), line)
-    sink = source.statement_on(related_line(finding, "back-propagated"))
+    sink = related_statement(finding, "back-propagated", source)
     here, there = together(freezing, sink, source)
     block = source.block(there)
     between = block[block.index(here) + 1 : block.index(there)]

@@ -79,7 +79,7 @@ from gradlint.tape import (
     ancestors,
 )  # fmt: skip
 from gradlint_rules.asked import of_tape
-from gradlint_rules.order import names_of, related_line, together
+from gradlint_rules.order import names_of, related_statement, together
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, listed, places
 
@@ -271,7 +271,7 @@ def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Makes the optimizer, and what is made of it, behind the change of the model; or hands it what is new."""
-    made = source.statement_on(related_line(finding, "takes the parameters here"))
+    made = related_statement(finding, "takes the parameters here", source)
     changes = [source.statement(finding.at)]
     changes += [source.statement(each.at) for each in finding.related if each.at.path == finding.at.path]
     for change in changes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import called_name, calls_of, names_of, nested, related_line
+from gradlint_rules.order import called_name, calls_of, names_of, nested, related_statement
 from gradlint_rules.training import gate_of
 from gradlint_rules.uncut import values_of
 
@@ -210,7 +210,7 @@ def own_shard_put_back(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def synchronised_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`no_sync` decided by the condition of the step."""
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     steps = source.text(gate_of(step, source).test)
     near = source.statement(finding.at)
     if source.scope(near) is not source.scope(step):

@@ -40,6 +40,14 @@ def related_line(finding: Finding, word: str) -> int:
     raise NoFixError(f"no related place speaks of {word!r}")
 
 
+def related_statement(finding: Finding, word: str, source: FixSource) -> ast.stmt:
+    """The statement at the related place whose message has this word, in the file of the finding."""
+    for related in finding.related:
+        if word in related.message and related.at.path == finding.at.path:
+            return source.statement(related.at)
+    raise NoFixError(f"no related place speaks of {word!r}")
+
+
 def calls_of(node: ast.AST, *names: str) -> Iterator[ast.Call]:
     """The calls in `node` of methods (or functions) with these names, in the order of the source."""
     found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and called_name(each) in names]

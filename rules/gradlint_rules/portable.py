@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import called_name, calls_of, names_of, related_line
+from gradlint_rules.order import called_name, calls_of, names_of, related_statement
 from gradlint_rules.uncut import values_of
 
 _OLD_ARGUMENTS = {
@@ -86,7 +86,7 @@ def _is_device(value: ast.expr, source: FixSource) -> bool:
 def _chosen(finding: Finding, source: FixSource) -> Iterator[tuple[str, ast.expr]]:
     """The names that the device is given where it is chosen, and in the statements that pass it on."""
     try:
-        chosen = source.statement_on(related_line(finding, "the device can be"))
+        chosen = related_statement(finding, "the device can be", source)
     except NoFixError:
         return
     for call in calls_of(chosen, "to"):

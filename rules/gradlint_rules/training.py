@@ -7,7 +7,16 @@ from collections.abc import Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import calls_of, loop_around, names_of, nested, receiver, related_line, together, whole_call
+from gradlint_rules.order import (
+    calls_of,
+    loop_around,
+    names_of,
+    nested,
+    receiver,
+    related_statement,
+    together,
+    whole_call,
+)
 from gradlint_rules.uncut import values_of
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
@@ -34,7 +43,7 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     In another function it stands before the backward, where that of another optimizer's loss left gradients.
     """
     backward = source.statement(finding.at)
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     line = f"{optimizer_of(step, source)}.zero_grad()"
     if any(_closure(call, source) is source.scope(backward) for call in calls_of(step, "step")):
         return source.first(source.scope(backward).body, line)
@@ -51,13 +60,13 @@ def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing moved before the backward, or else behind the step."""
     clearing = _clearing(finding, source)
     try:
-        backward = source.statement_on(related_line(finding, "back-propagated"))
+        backward = related_statement(finding, "back-propagated", source)
         here, there = together(clearing, backward, source)
         if here is clearing and not _needs_gradients(clearing, source):
             return source.move_before([clearing], there)
     except NoFixError:
         pass
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     here, there = together(clearing, step, source)
     return source.move_after([clearing], _last_update(there, source))
 
@@ -77,7 +86,7 @@ def _is_gradient(node: ast.AST, source: FixSource) -> bool:
 def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing of every round moved to the step."""
     clearing = _clearing(finding, source)
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     if source.scope(step) is not source.scope(clearing):
         clearing = _call_of(source.scope(clearing), step, source)
     return source.move_after([clearing], _last_update(step, source))
@@ -99,7 +108,7 @@ def _call_of(function: ast.AST, near: ast.stmt, source: FixSource) -> ast.stmt:
 def cleared_before_loop(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing moved before the loop of backwards that one step follows."""
     clearing = _clearing(finding, source)
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     behind = {*nested(step, source)}
     loops = [each for each in nested(clearing, source) if isinstance(each, ast.For | ast.While) and each not in behind]
     if not loops or source.scope(step) is not source.scope(clearing):
@@ -109,8 +118,8 @@ def cleared_before_loop(finding: Finding, source: FixSource) -> tuple[Edit, ...]
 
 def stepped_late(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The backward moved before the step that comes too early."""
-    step = source.statement_on(related_line(finding, "the step"))
-    backward = source.statement_on(related_line(finding, "back-propagated"))
+    step = related_statement(finding, "the step", source)
+    backward = related_statement(finding, "back-propagated", source)
     if backward not in source.block(step) or whole_call(backward) is None:
         raise NoFixError("the step and the backward stand in different blocks")
     between = source.block(step)[source.block(step).index(step) : source.block(step).index(backward)]
@@ -122,7 +131,7 @@ def stepped_late(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def stepped_in_window(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """A step before the gradients of a window are cleared."""
     clearing = _clearing(finding, source)
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     if source.scope(step) is not source.scope(clearing) or whole_call(step) is None:
         raise NoFixError("the step is not in view")
     return source.before(clearing, source.text(step))
@@ -199,7 +208,7 @@ def window_of(condition: ast.expr, source: FixSource) -> ast.expr:
 def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The loss of a micro-batch divided by the window."""
     backward = source.statement(finding.at)
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     if source.scope(step) is not source.scope(backward):
         step = _call_of(source.scope(step), backward, source)
     window = _rounds_before(step, backward, source)
@@ -411,7 +420,7 @@ def _number_of(loop: ast.For | ast.While, source: FixSource) -> str:
 
 def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clipping moved right before the step; a hook behind it made one before it."""
-    step = source.statement_on(related_line(finding, "the step"))
+    step = related_statement(finding, "the step", source)
     clip = source.statement(finding.at)
     for call in calls_of(source.tree, "register_step_post_hook"):
         if source.text(call.args[0]) == getattr(source.scope(clip), "name", "") and isinstance(
@@ -426,7 +435,7 @@ def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The scheduler's step moved behind the optimizer's."""
     schedule = source.statement(finding.at)
-    step = source.statement_on(related_line(finding, "first step"))
+    step = related_statement(finding, "first step", source)
     here, there = together(schedule, step, source)
     return source.move_after([here], _last_update(there, source))
 
@@ -439,7 +448,7 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return (source.replace(node.value, f"{source.text(node.value)}()"),)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "backward":
             return (source.replace(node.value, f"{source.text(node.value)}()"),)
-    clearing = source.statement_on(related_line(finding, "cleared"))
+    clearing = related_statement(finding, "cleared", source)
     optimizer = finding.hints.get("optimizer", "")
     if (
         optimizer.startswith("self.")
@@ -499,7 +508,7 @@ def _stepped_by(
 
 def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """A backward of the loss before the step, where both stand in one block and the loss has a name."""
-    step, loss = source.statement(finding.at), source.statement_on(related_line(finding, "computed here"))
+    step, loss = source.statement(finding.at), related_statement(finding, "computed here", source)
     if loss not in source.block(step) or not isinstance(loss, ast.Assign) or not isinstance(loss.targets[0], ast.Name):
         raise NoFixError("the loss has no name where the step is")
     return source.before(step, f"{loss.targets[0].id}.backward()")
@@ -508,7 +517,7 @@ def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """Two losses back-propagated as their sum; where something comes in between, the first keeps its graph."""
     second = source.statement(finding.at)
-    first = source.statement_on(related_line(finding, "freed by"))
+    first = related_statement(finding, "freed by", source)
     here, there = together(first, second, source)
     block = source.block(here)
     between = block[block.index(here) + 1 : block.index(there)]
