@@ -330,6 +330,27 @@ def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settin
 
 
 @gradlint.command()
+@click.argument("code")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--unsafe-fixes", is_flag=True, help="Mend what changes more than the bug, too.")
+@click.option("--diff", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]")
+def codemod(code: str, paths: tuple[str, ...], unsafe_fixes: bool, diff: bool, jobs: int | None) -> int:
+    """Run the fix of the rule CODE (a code or a name) over the Python files under PATH."""
+    from gradlint.codemods.run import Run, rule_of, settings_of
+
+    rule = rule_of(code)
+    settings_for = settings_of(rule)
+    run = Run(rule, _files(paths, settings_for), unsafe_fixes, jobs or _cores())
+    repaired = run.repaired()
+    if diff:
+        click.echo("".join(repaired.diff()), nl=False)
+    failed = not diff and not _write_fixed(repaired, {}, settings_for(pathlib.Path.cwd()))
+    click.echo(run.summary(repaired, "would mend" if diff else "mended"), err=True)
+    return 2 if failed else int(diff and bool(repaired.contents))
+
+
+@gradlint.command()
 @click.argument("code", required=False)
 def rule(code: str | None) -> None:
     """Print the page of the rule CODE (a code or a name), or the list of all rules."""

@@ -17,8 +17,8 @@ LAYERS = (
     "coverage",
     "paths", "rule", "rules/", "fingerprint", "report/", "ignore", "config", "source/", "library/effects", "ir/",
     "interpret/", "program/", "contracts/", "program/entries", "interpret/driving", "interpret/session", "library/",
-    "cache", "parallel", "analyzer", "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "trace/",
-    "api", "lsp/", "pytest_plugin", "cli", "__main__",
+    "cache", "parallel", "analyzer", "analysis", "suppress", "annotate", "baseline", "checker", "fix/", "codemods/",
+    "trace/", "api", "lsp/", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "tape", "paths", "finding", "rule", "rules/"},
