@@ -34,14 +34,14 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     hook = call.get(0, "hook")
     function, is_method = (hook.function, True) if isinstance(hook, Bound) else (hook, False)
     if isinstance(function, Function):
-        for node in _mistaken(function.node.source, is_method):
+        for node in mistaken(function.node.source, is_method):
             at = function.node.code.span((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
             m.emit(tape.Fact(at=at, what="parameter-for-gradient", value=tensor.node))
     tell("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
 
 
-def _mistaken(function: ast.AST, is_method: bool) -> list[ast.expr | ast.stmt]:
+def mistaken(function: ast.AST, is_method: bool) -> list[ast.expr | ast.stmt]:
     """Where a hook takes its argument for the gradient; nothing where it may read the gradient of that."""
     name = _argument(function, is_method)
     parents = {id(inner): node for node in walk(function) for inner in ast.iter_child_nodes(node)}

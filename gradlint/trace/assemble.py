@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -75,6 +76,8 @@ class Assembler:
         self._groups: dict[int, list[Held]] = {}  # what an optimizer was last seen to hold
         self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
+        self._orders: list[tuple[int, int]] = []  # the serial number of each record, and the events before it
+        self._alike: Counter[tuple[Span, tuple[Span, ...], tuple[str, ...]]] = Counter()  # parameters, by their names
         self._gates: dict[source.Loop, dict[Way, None]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
         self._batched: dict[tuple[int, int], source.Loop] = {}  # by the user's call below which the loop stands
@@ -92,6 +95,7 @@ class Assembler:
         self._find_gates()
         things: list[Note | Op] = [*session.notes, *self._ops()]
         for thing in sorted(things, key=lambda thing: thing.serial):
+            self._orders.append((thing.serial, len(self.tape.events)))
             if isinstance(thing, Note):
                 self._note(thing)
             else:
@@ -226,6 +230,8 @@ class Assembler:
         if op.place:
             made.text = source.text(op.place[0].code, op.place[0].instruction)
             made.name = source.name(op.place[0].code, op.place[0].instruction)
+        if op.layer_made:
+            made.layer_at = at(op.layer_made)
         if "returned" in op.flags:
             made.text = f"{op.name}()"
         made.zero_gradient = "zero-gradient" in op.flags
@@ -243,7 +249,8 @@ class Assembler:
             made.flags |= {"gradient"}
             made.parameter = None if op.gradient_of is None else self.parameter(op.gradient_of)
         if op.held is not None:
-            made.parameter, made.at = self.parameter(op.held), at(op.held.place)
+            made.parameter, made.at, made.stack = self.parameter(op.held), at(op.held.place), stack(op.held.place)
+            made.order = self._order(op.held.serial)
             made.name, made.text = ".".join(op.held.path) or op.held.name or "parameter", ""
             made.storage = self.storage(op.held.cell) if op.held.cell is not None else None
             self._held.setdefault(id(op.held), made)
@@ -267,9 +274,17 @@ class Assembler:
         known = self._parameters.get(id(held))
         if known is None:
             name = held.path[-1] if held.path else held.name or "parameter"
-            known = tape.Parameter(name, self.module(held.path[:-1]), at(held.place))
+            alike = at(held.place), stack(held.place), tuple(map(str, held.path))
+            known = tape.Parameter(name, self.module(held.path[:-1]), alike[0], stack=alike[1])
+            known.number = self._alike[alike]
+            self._alike[alike] += 1
             self._parameters[id(held)] = known
         return known
+
+    def _order(self, serial: int) -> int:
+        """How many events were before what has this serial number."""
+        index = bisect.bisect_left(self._orders, (serial, 0))
+        return self._orders[index][1] if index < len(self._orders) else len(self.tape.events)
 
     def module(self, path: tuple[str, ...]) -> tape.Module | None:
         """The module at a path."""
@@ -283,7 +298,10 @@ class Assembler:
         """The value of a parameter, also of one that no operation has used."""
         known = self._held.get(id(held))
         if known is None:
-            known = tape.Value("parameter", tape.Kind.PARAMETER, (), at(held.place), requires_grad=not frozen)
+            known = tape.Value(
+                "parameter", tape.Kind.PARAMETER, (), at(held.place), stack(held.place),
+                requires_grad=not frozen, order=self._order(held.serial),
+            )  # fmt: skip
             known.parameter, known.name = self.parameter(held), ".".join(held.path) or held.name
             known.storage = self.storage(held.cell) if held.cell is not None else None
             if frozen:
@@ -345,6 +363,8 @@ class Assembler:
         for value in values:
             value.name = value.name or _receiver(note.place)
         wanted = note.facts["inputs"]
+        if note.facts["sink"] == "autograd.grad" and len(values) == len(wanted) == 1:
+            self._name_arguments(note, *values, self.value(wanted[0]))
         yield tape.Backward(
             at=NOWHERE, value=loss, sink=note.facts["sink"],
             scaler=self.scaler(note.facts["scaler"]), autocast=note.facts["autocast"],
@@ -353,6 +373,12 @@ class Assembler:
         )  # fmt: skip
         if note.facts["retain"] and not self._carries:
             yield from self._carried(note, loss)
+
+    def _name_arguments(self, note: Note, *values: tape.Value) -> None:
+        """Tensors go by the names that a call has for them, where they were bound to none."""
+        frame = note.place[0] if note.place else None
+        for value, name in zip(values, source.arguments(frame.code, frame.instruction) if frame else (), strict=False):
+            value.name = value.name or name
 
     def _carried(self, note: Note, loss: tape.Value) -> Iterator[tape.Kept]:
         """What each round of a loop hands to the next with its graph, and with that of the round before."""
@@ -388,7 +414,9 @@ class Assembler:
         return all(each.cut in (None, tape.Cut.CONSTANT) for each in found) and any(map(_is_unseen, found))
 
     def _on_optimizer(self, note: Note) -> Iterator[tape.Event]:
-        yield tape.OptimizerMade(at=NOWHERE, optimizer=self.optimizer(note.facts["stepper"]))
+        optimizer = self.optimizer(note.facts["stepper"])
+        optimizer.order = len(self.tape.events)
+        yield tape.OptimizerMade(at=NOWHERE, optimizer=optimizer)
 
     def _on_zero(self, note: Note) -> Iterator[tape.Event]:
         stepper = note.facts["stepper"]
@@ -552,13 +580,19 @@ class Assembler:
         value = self.held(held) if held is not None else self.value(op) if op is not None else None
         source, beside = note.facts.get("source"), note.facts.get("beside")
         yield tape.Fact(
-            at=NOWHERE,
+            at=note.facts.get("at", NOWHERE),
             what=note.facts["what"],
             value=value,
             source=self.value(source) if source is not None else self.held(beside) if beside is not None else None,
             module=self._module_of(note),
             detail=note.facts["detail"],
         )
+
+    def _on_frozen(self, note: Note) -> Iterator[tape.Event]:
+        for held in note.facts["held"]:
+            yield tape.Fact(at=NOWHERE, what=note.kind, value=self.held(held))
+
+    _on_thawed = _on_frozen
 
     def _on_kept(self, note: Note) -> Iterator[tape.Event]:
         total, kept, now = note.facts.get("total"), self.value(note.facts["op"]), self.rounds.now()

@@ -20,6 +20,7 @@ from gradlint.trace.session import Session
 
 _OVERWRITTEN = "modified by an inplace operation"
 _VERSION = re.compile(r"expected version (\d+)")
+UNUSED = "appears to not have been used in the graph"  # torch 2.13: "The differentiated Tensor at index 0 …"
 _FREED = "backward through the graph a second time"
 _RESULT = ("result", "output", "out")
 _OTHER = ("other", "weight", "mat2", "tensor2", "exponent", "vec", "batch2")
@@ -45,6 +46,18 @@ def backward_failed(session: Session, note: Note, losses: list[torch.Tensor], er
             note.facts["broken"] = _overwritten(session, note, losses)
         elif _FREED in text:
             _mark_freed(note, losses)
+
+
+def grad_failed(session: Session, note: Note, losses: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+    """Find the tensor whose gradient was asked for, and of which nothing in the graphs was computed."""
+    with session.paused():
+        found = set(nodes(losses))
+        for tensor, op in zip(inputs, note.facts["inputs"], strict=True):
+            node = torch.autograd.graph.get_gradient_edge(tensor).node if tensor.requires_grad else None
+            if node is not None and node not in found:
+                loss = note.facts["ops"][0]
+                session.note("fact", note.place, what="unmet-input", op=op, source=loss, detail="")
+                return
 
 
 def _overwritten(session: Session, note: Note, losses: list[torch.Tensor]) -> bool:

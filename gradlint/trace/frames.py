@@ -184,6 +184,16 @@ def nearest() -> Place:
     return () if frame is None else (Frame(activation(frame), frame.f_code, frame.f_lasti),)
 
 
+def local(code: CodeType, name: str) -> Any:
+    """A variable of the function of `code`, where no function of the user's runs inside of it; else None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code):
+        if frame.f_code is code:
+            return frame.f_locals.get(name)
+        frame = frame.f_back
+    return None
+
+
 def unwatched(steps: Iterable[_Step], code: Callable[[_Step], CodeType]) -> Iterator[_Step]:
     """Of running frames, or of a traceback's, the innermost first, those that would be there if nobody watched.
 

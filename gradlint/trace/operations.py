@@ -163,6 +163,7 @@ _SPECIAL = {
     "_set_grad_enabled": "grad_mode",
     "detach_": "detach_",
     "register_hook": "tap",
+    "register_post_accumulate_grad_hook": "hook",
     "retain_grad": "tap",
 }
 _SETTERS = {"requires_grad": "set_requires_grad", "grad": "set_grad", "data": "set_data"}

@@ -7,6 +7,7 @@ end) and those that write in place. The mode is off inside backward passes and o
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from gradlint.tape import Cut, Kind
 from gradlint.trace import escapes
 from gradlint.trace.capture import is_captured
-from gradlint.trace.frames import Place, here, is_torchs, nearest
+from gradlint.trace.frames import Place, here, is_torchs, is_users, local, nearest
 from gradlint.trace.memory import storage_key
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
@@ -37,6 +38,7 @@ _KEPT = frozenset({int, float, str, bool, slice})  # types of arguments that a r
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
 _OUT = "functions with out=... arguments don't support"
+_SEQUENTIAL = torch.nn.Sequential.forward.__code__
 _MODULES = os.path.join(os.path.dirname(torch.nn.modules.__file__), "")
 
 
@@ -72,6 +74,7 @@ class Recorder(TorchFunctionMode):
             "detach_": self._detach_,
             "grad_mode": self._grad_mode,
             "tap": self._tap,
+            "hook": self._hook,
         }
 
     def __torch_function__(
@@ -213,6 +216,7 @@ class Recorder(TorchFunctionMode):
         if judged.zero_gradient:
             made.flags |= {"zero-gradient"}
         made.autocast = self.session.autocast
+        made.layer_made = self.session.made_at(local(_SEQUENTIAL, "module"))
         made.inference = torch.is_inference_mode_enabled() and out.is_inference()
         if made.inference:
             made.cut_place = self.session.inference_at
@@ -390,6 +394,7 @@ class Recorder(TorchFunctionMode):
             held = self.memory.held(tensor, place)
             held.frozen_at = () if tensor.requires_grad else place
             self.memory.of(tensor, place)
+            self.session.flag_set(held, "thawed" if tensor.requires_grad else "frozen", place)
             return
         previous = self.memory.known(tensor)
         inputs = () if previous is None else (previous,)
@@ -534,6 +539,17 @@ class Recorder(TorchFunctionMode):
         if not isinstance(args[0], torch.nn.Parameter):  # whose hooks are seen when its gradient is cleared
             self.session.guarded(self.session.tapped)
         return func(*args, **kwargs)
+
+    def _hook(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
+        self.session.guarded(self._hooked, args[0], kwargs.get("hook", args[-1]))
+        return out
+
+    def _hooked(self, tensor: Tensor, hook: Any) -> None:
+        code, is_method = getattr(inspect.unwrap(hook), "__code__", None), inspect.ismethod(hook)
+        if code is not None and is_users(code):
+            op = self.memory.of(tensor, here())
+            self.session.hooks.setdefault(code, (self.session.moment(), here(), op, is_method))
 
 
 def _made_in_inference(op: Op) -> None:

@@ -45,6 +45,7 @@ class Held:
     path: tuple[str, ...] = ()
     frozen_at: Place = ()
     cell: Cell | None = None
+    serial: int = field(default_factory=lambda: next(serial))
 
 
 @dataclass(eq=False, slots=True)
@@ -74,6 +75,7 @@ class Op:
     inference: bool = False
     missing: bool = False
     arguments: tuple[tuple[int | str, object], ...] = ()
+    layer_made: Place = ()  # of what a layer of an nn.Sequential gave
 
     def without_past(self) -> Op:
         """The same value cut off from what it was computed from, so that chains over many steps do not grow.

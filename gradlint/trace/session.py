@@ -10,9 +10,9 @@ import threading
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
@@ -43,8 +43,8 @@ _METHODS = (
     (types.ClassMethodDescriptorType, classmethod),  # written in C: `Function.apply` since torch 2.14
 )
 _LASTING = frozenset([
-    "backward", "batch", "clip", "fact", "kept", "module", "read", "scheduler", "step", "train", "unscale", "update",
-    "zero",
+    "backward", "batch", "clip", "fact", "frozen", "kept", "module", "read", "scheduler", "step", "thawed", "train",
+    "unscale", "update", "zero",
 ])  # fmt: skip
 
 
@@ -84,6 +84,18 @@ class Clearing(NamedTuple):
     stepper: Stepper | None
     parameters: list[Held]
     was_read: bool
+
+
+class Root(str):
+    """The name of an outermost module: equal to no other, though another module is called the same."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 @dataclass(eq=False, slots=True)
@@ -160,6 +172,7 @@ class Session:
         self._without_step = 0
         self.calling = False
         self.before_compiling: list[Callable[[], None]] = []
+        self._roots: dict[int, tuple[weakref.ref[torch.nn.Module], Root]] = {}
         self._parts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[str, ...]]] = {}
         self.on_loss: list[Callable[[torch.Tensor, Op], None]] = []
         self.on_loss_made: list[Callable[[torch.Tensor, Op], None]] = []
@@ -172,6 +185,9 @@ class Session:
         self.refused_in_eval: list[tuple[str, ...]] = []  # the recurrent layers of which cuDNN refused a backward
         self.left_dark: dict[object, Place] = {}  # where grad mode was off and nothing was recorded
         self.collectives = Collectives()
+        self._modules_made: dict[int, tuple[weakref.ref[torch.nn.Module], Place]] = {}
+        self._flagged: set[tuple[Held, str]] = set()
+        self.hooks: dict[CodeType, tuple[tuple[int, int], Place, Op, bool]] = {}  # of accumulated gradients
         self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}
         self._leaves: dict[Held, Op] = {}
         self._undo: list[Callable[[], None]] = []
@@ -336,11 +352,34 @@ class Session:
         entry = self._parts.get(id(module))
         if entry is not None and entry[0]() is module:
             return entry[1]
-        return (_variable(module) or type(module).__name__,)
+        return (self._root(module),)
+
+    def _root(self, module: torch.nn.Module) -> Root:
+        """The name of an outermost module; what is wrapped under its own name keeps that."""
+        entry = self._roots.get(id(module))
+        if entry is not None and entry[0]() is module:
+            return entry[1]
+        name = _variable(module) or type(module).__name__
+        inside = set(map(id, module.modules()))
+        alike = (root for key, (known, root) in self._roots.items() if key in inside and known() is not None)
+        root = next((each for each in alike if str.__eq__(each, name)), None) or Root(name)
+        self._roots[id(module)] = weakref.ref(module), root
+        return root
 
     def variable(self, thing: object) -> str:
         """The name that the program has for an object at this moment, or ''."""
         return _variable(thing)
+
+    def made_at(self, module: torch.nn.Module | None) -> Place:
+        """Where the program made a module; () where that was not seen."""
+        entry = self._modules_made.get(id(module)) if module is not None else None
+        return entry[1] if entry is not None and entry[0]() is module else ()
+
+    def module_made(self, module: torch.nn.Module) -> None:
+        """A module begins to be one."""
+        reference = weakref.ref(module)
+        self.modules.append(reference)
+        self._modules_made[id(module)] = reference, here()
 
     def first_parameter(self, module: torch.nn.Module) -> tuple[Held, int] | None:
         """A parameter of a module, and how deep it lies in it: says later, by its name, where the module is."""
@@ -360,6 +399,17 @@ class Session:
             last.facts["held"].append(held)
         else:
             self.note("zero", place, stepper=None, held=[held])
+
+    def flag_set(self, held: Held, what: str, place: Place) -> None:
+        """A parameter was frozen or thawed; each is noted once of each parameter."""
+        if (held, what) in self._flagged:
+            return
+        self._flagged.add((held, what))
+        last = self.notes[-1] if self.notes else None
+        if last is not None and last.kind == what and last.place == place:
+            last.facts["held"].append(held)
+        else:
+            self.note(what, place, held=[held])
 
     def gradient_given(self, parameter: torch.Tensor) -> None:
         """`p.grad = gradient`: that it has one says nothing of any loss."""
@@ -501,7 +551,7 @@ class Session:
         self.named_at = (self.memory.parameters_seen, len(self.modules))
         modules = [module for reference in self.modules if (module := reference()) is not None]
         inner = {id(child) for module in modules for child in module._modules.values()}
-        roots = [(_variable(module) or type(module).__name__, module) for module in modules if id(module) not in inner]
+        roots = [(self._root(module), module) for module in modules if id(module) not in inner]
         for root, module in roots:
             for name, part in module.named_modules():
                 self._parts[id(part)] = (weakref.ref(part), (root, *filter(None, name.split("."))))
@@ -559,7 +609,7 @@ class _Pause:
         return call
 
 
-def _paths(roots: list[tuple[str, torch.nn.Module]]) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
+def _paths(roots: Sequence[tuple[str, torch.nn.Module]]) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
     for root, module in roots:
         for name, parameter in module.named_parameters():
             yield parameter, (root, *name.split("."))

@@ -231,6 +231,20 @@ def name(code: CodeType, instruction: int) -> str:
 
 
 @once
+def arguments(code: CodeType, instruction: int) -> tuple[str, ...]:
+    """The names that the call at an instruction is given, by position; '' for what is no name, or no one tensor."""
+    at = position(Frame(0, code, instruction))
+    body = function(code) or ast.Module([], [])
+    call = next((node for node in ast.walk(body) if isinstance(node, ast.Call) and extent(node) == at), None)
+    given = [each.elts[0] if _is_single(each) else each for each in (call.args if call is not None else ())]
+    return tuple(ast.unparse(each) if isinstance(each, ast.Name | ast.Attribute) else "" for each in given)
+
+
+def _is_single(node: ast.expr) -> TypeGuard[ast.List | ast.Tuple]:
+    return isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1
+
+
+@once
 def returning(code: CodeType, number: int) -> int:
     """The first instruction that returns from a function and may give None in this place of a tuple; else -1."""
     returns = (each for each in ast.walk(function(code) or ast.Module([], [])) if isinstance(each, ast.Return))

@@ -62,6 +62,7 @@ from gradlint.tape import Fact, Tape
 from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _HELP = "Ask for the gradient of the tensor that the output was computed from."
 
 

@@ -207,7 +207,8 @@ def _replaced_on(tape: Tape) -> Iterator[_Lost]:
 
 def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:
     """A model made after the only optimizers that step, which a loss trains in the place of the one that they hold."""
-    trained = [leaf for sink in _astray(tape, optimizers) for leaf in sink.leaves]
+    sinks = _astray(tape, optimizers)
+    trained = [leaf for sink in sinks for leaf in sink.leaves]
     if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
     if tape.facts("gradient-set"):
@@ -215,7 +216,7 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
     first = min((each.order for each in optimizers if each.order is not None), default=None)
     later = [leaf for key, leaf in parameters.items() if key in late or (first is not None and leaf.order > first)]
-    if not later or len(later) < len(parameters) or _written_by_hand(tape, later):
+    if not later or len(later) < len(parameters) or _written_by_hand(tape, later, sinks[0]):
         return None
     at, stack = _common_place(later)
     return _Lost(at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True)
@@ -245,10 +246,11 @@ def _is_part_of_model(leaf: Value) -> bool:
     return known and leaf.parameter is not None and leaf.parameter.module is not None
 
 
-def _written_by_hand(tape: Tape, parameters: Sequence[Value]) -> bool:
-    """Whether the program updates them itself, in place."""
+def _written_by_hand(tape: Tape, parameters: Sequence[Value], first: Backward) -> bool:
+    """Whether the program updates them itself, in place, behind the first backward."""
     own = {id(leaf.parameter) for leaf in parameters}
-    written = (value for event in tape.of(InPlace) for value in ancestors(event.before))
+    updates = (event for event in tape.of(InPlace) if event.order > first.order)
+    written = (value for event in updates for value in ancestors(event.before))
     return any(id(value.parameter) in own for value in written if value.parameter is not None)
 
 

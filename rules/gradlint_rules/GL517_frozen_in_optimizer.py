@@ -72,6 +72,7 @@ from gradlint_rules.asked import of_tape
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Freeze the module before these are added to it, or freeze the rest alone."
 _Place = tuple[Span, str]  # where a parameter is made, and its path
 

@@ -90,6 +90,7 @@ from gradlint_rules.visited import operations, visited
 from gradlint_rules.words import bare, maker, operation
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _SOFTMAX = {"softmax", "Softmax", "Softmax2d", "gumbel_softmax"}
 _SIGMOID = {"sigmoid", "Sigmoid", "expit"}
 _RAW = {

@@ -76,6 +76,7 @@ from gradlint.tape import Fact, Tape
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
+AT_RUN_TIME = True
 _MESSAGE = "the hook takes its argument for the gradient: `register_post_accumulate_grad_hook` gives it the parameter"
 _HELP = "Use the `.grad` of the argument."
 

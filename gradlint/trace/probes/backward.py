@@ -111,6 +111,8 @@ def _run(
         if note is not None:
             session.guarded(explain.backward_failed, session, note, losses, error)
             session.guarded(recurrent.backward_failed, session, note, error)
+            if inputs and explain.UNUSED in str(error):
+                session.guarded(explain.grad_failed, session, note, losses, inputs)
         raise
 
 

@@ -122,7 +122,7 @@ def _unmarked(session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op
                 continue
             dirty = any(each is tensor for each in returned)
             aliases = any(session.memory.cell(each) is cell for each in returned)
-            if not dirty and aliases and op.requires_grad:
+            if not dirty and aliases and any(each.requires_grad for each in returned):
                 after = note.facts["after"]
                 session.note("fact", note.place, what="input-written", op=after, detail=note.facts["written"].name)
             session.memory.remember(tensor, op)

@@ -34,7 +34,7 @@ def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not session.quiet:
-            session.modules.append(weakref.ref(self))
+            session.guarded(session.module_made, self)
 
     return make
 

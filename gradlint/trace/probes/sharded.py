@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from gradlint.trace.frames import nearest
 from gradlint.trace.session import Session
 
 _PUBLIC = "torch.distributed.fsdp"
@@ -40,6 +41,8 @@ def _watch(session: Session, watched: set[str]) -> None:
             owner = getattr(sys.modules[module], cls, None)
             if owner is not None and name in vars(owner):
                 session.replace(owner, name, functools.partial(_gathering, session, way, told))
+                if way == "fully_shard":
+                    session.replace(owner, "__init__", functools.partial(_gathering, session, way, _made))
                 break
         else:
             _lost(session, way)
@@ -67,6 +70,11 @@ def _gathering(
             _lost(session, way)
 
     return gather
+
+
+def _made(session: Session, sharded: Any) -> None:
+    """The shard takes the place of the parameter in its module: an optimizer that was made before holds the other."""
+    session.memory.held(sharded.sharded_param, nearest())
 
 
 def _parameter(session: Session, sharded: Any) -> None:
