@@ -26,6 +26,8 @@ NAMES = (
     "GL103-loss-inside-a-context-of-the-project",
     "GL103-stack-of-contexts",
     "GL107-history-of-a-frozen-model",
+    "GL301-module-of-a-package",
+    "GL401-amp-is-an-option",
     "GL502-cleared-for-every-task",
     "GL502-step-before-the-backward",
     "GL502-windows-cleared-and-not-stepped",
@@ -42,9 +44,16 @@ NAMES = (
     "GL511-backward-not-called",
     "GL511-cleared-through-the-model",
     "GL512-counted-by-a-describer",
+    "GL513-head-replaced-at-the-sixth-epoch",
+    "GL513-stages-added-by-and-by",
     "GL514-pairs-of-layers",
     "GL514-temperature-that-is-no-parameter",
     "GL516-compared-not-assigned",
+    "GL704-softmax-ends-the-network",
+    "GL801-pair-of-outputs",
+    "GL802-backward-without-return",
+    "GL802-gradients-of-a-helper",
+    "GL802-one-too-many",
 )
 
 

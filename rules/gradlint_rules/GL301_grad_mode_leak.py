@@ -77,7 +77,7 @@ from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut
 from gradlint_rules.leaks import leak
 from gradlint_rules.order import calls_of, nested
@@ -117,7 +117,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
             return unsafe("Switch it on again", (*source.before(later, f"{name}(True)"), *imports))
     scope = source.scope(call)
     if isinstance(scope, ast.Module):
-        raise NoFixError("nothing in view trains")
+        return unsafe("Do not switch it off for all that follows", source.remove(call))
     no_grad, imports = source.reference("torch.no_grad")
     switches = [source.statement(each) for each in calls_of(scope, "set_grad_enabled")]
     removed = [edit for each in switches if isinstance(each, ast.Expr) for edit in source.remove(each)]

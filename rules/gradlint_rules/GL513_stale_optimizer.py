@@ -283,7 +283,34 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         except NoFixError:
             continue
         return unsafe("Make the optimizer later", source.move_after(moved, there))
+    for caller in changes[1:]:
+        if (edits := _handed_over_by(caller, made, changes[0], source)) is not None:
+            return unsafe("Hand the new parameters over", edits)
     return unsafe("Hand the new parameters over", _handed_over(made, changes[0], source))
+
+
+def _handed_over_by(caller: ast.stmt, made: ast.stmt, change: ast.stmt, source: FixSource) -> tuple[Edit, ...] | None:
+    """What a method has added to its object, handed over behind `model.grow()`; None where it is not so."""
+    match caller, made, change:
+        case (
+            ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=owner))),
+            ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]),
+            ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]),
+        ):
+            new = f"{source.text(owner)}.{name}"
+        case (
+            ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=owner))),
+            ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]),
+            ast.Expr(
+                ast.Call(func=ast.Attribute(attr="append", value=ast.Attribute(value=ast.Name(id="self"), attr=name)))
+            ),
+        ):
+            new = f"{source.text(owner)}.{name}[-1]"
+        case _:
+            return None
+    if getattr(source.scope(change), "name", "") != method or not _is_seen(optimizer, made, caller, source):
+        return None
+    return source.after(caller, f'{source.text(optimizer)}.add_param_group({{"params": {new}.parameters()}})')
 
 
 def _moved(made: ast.stmt, change: ast.stmt, source: FixSource) -> Sequence[ast.stmt]:

@@ -17,6 +17,10 @@ def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`ctx.x = x` as a part of `ctx.save_for_backward(…)`, unpacked in the backward."""
     kept = source.statement(finding.at)
     match kept:
+        case ast.Assign(
+            targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Tuple(elts=elements)
+        ) if elements and all(isinstance(each, ast.Name) for each in elements):
+            return _saved_together(kept, ctx, attribute, elements, source)
         case ast.Assign(targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Name(id=name)):
             backward = _method("backward", kept, source)
             saving = next(calls_of(source.scope(kept), "save_for_backward"), None)
@@ -26,6 +30,19 @@ def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
                 edits = [*source.remove(kept), source.add_argument(saving, name)]
             return (*edits, *_unpacked(backward, attribute, saving is None, source))
     raise NoFixError("no plain name is kept")
+
+
+def _saved_together(
+    kept: ast.stmt, ctx: str, attribute: str, elements: Sequence[ast.expr], source: FixSource
+) -> tuple[Edit, ...]:
+    """A tuple that is kept as an attribute saved as all that the forward saves, and read as such."""
+    if next(calls_of(source.scope(kept), "save_for_backward"), None) is not None:
+        raise NoFixError("the forward saves other tensors, too")
+    backward = _method("backward", kept, source)
+    own = backward.args.args[0].arg
+    reads = [n for n in ast.walk(backward) if isinstance(n, ast.Attribute) and source.text(n) == f"{own}.{attribute}"]
+    saved = source.rewrite(kept, f"{ctx}.save_for_backward({', '.join(map(source.text, elements))})")
+    return (saved, *(source.replace_name(read, "saved_tensors") for read in reads))
 
 
 def _method(name: str, near: ast.AST, source: FixSource) -> ast.FunctionDef:
@@ -59,6 +76,8 @@ def _unpacked(backward: ast.FunctionDef, attribute: str, is_first: bool, source:
 def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`None` for the inputs that the backward has no gradient for, and a tuple in the place of a list."""
     statement = source.statement(finding.at)
+    if isinstance(statement, ast.FunctionDef):
+        return _returned(statement, source)
     if not isinstance(statement, ast.Return) or statement.value is None:
         raise NoFixError("nothing is returned")
     value = statement.value
@@ -73,6 +92,12 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("the number of inputs is open")
     given = value.elts if isinstance(value, ast.Tuple) else [value]
     inputs = [argument.arg for argument in forward.args[1:]]
+    match value:
+        case ast.Call(func=ast.Name(id="tuple"), args=[listed]) if len(inputs) > int(finding.hints["given"]):
+            missing = ", ".join(["None"] * (len(inputs) - int(finding.hints["given"])))
+            return (source.replace(value, f"(*{source.operand(listed)}, {missing})"),)
+    if len(given) > len(inputs) > 1 and not any(isinstance(each, ast.Starred) for each in given):
+        return (source.replace(value, ", ".join(map(source.text, given[: len(inputs)]))),)
     if len(given) >= len(inputs):
         raise NoFixError("there are more gradients than inputs")
     if any(isinstance(each, ast.Starred) for each in given):
@@ -84,6 +109,15 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             edits.append(source.before_text(gradient, "None, " * (slot - left - 1)))
     behind = len(inputs) - slots[-1] - 1
     return (*edits, source.behind_text(given[-1], ", None" * behind)) if behind else tuple(edits)
+
+
+def _returned(backward: ast.FunctionDef, source: FixSource) -> tuple[Edit, ...]:
+    """What a backward computes last returned as the gradient of the first input."""
+    inputs = _method("forward", backward, source).args.args[1:]
+    match backward.body[-1]:
+        case ast.Assign(targets=[ast.Name(id=name)]) if inputs:
+            return source.after(backward.body[-1], f"return {', '.join([name, *['None'] * (len(inputs) - 1)])}")
+    raise NoFixError("what it computes has no name")
 
 
 def _slots(

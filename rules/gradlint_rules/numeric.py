@@ -186,11 +186,24 @@ def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         except NoFixError:
             continue
         is_activation = isinstance(node, ast.Call) and called_name(node).lower() in ("softmax", "sigmoid")
+        if isinstance(node, ast.Call) and (layers := _layers_with(node, source)) and not takes_probabilities:
+            if "nll" in finding.message.lower() and isinstance(node.func, ast.Attribute):
+                return (source.replace_name(node.func, "LogSoftmax"),)
+            return (source.remove_argument(layers, node),)
         if isinstance(node, ast.Call) and is_activation and not takes_probabilities:
             if "nll" in finding.message.lower():
                 return (_in_logarithms(node, source),)
             return (source.replace(node, source.text(_operand_of(node, source))),)
     return _other_loss(finding, source)
+
+
+def _layers_with(node: ast.Call, source: FixSource) -> ast.Call | None:
+    """The `nn.Sequential(…)` of which an activation is the last layer."""
+    outer = next(source.around(node))
+    is_layer = source.called(node.func) in ("torch.nn.Softmax", "torch.nn.Sigmoid")
+    if is_layer and isinstance(outer, ast.Call) and outer.args[-1:] == [node] and len(outer.args) > 1:
+        return outer
+    return None
 
 
 def _in_logarithms(node: ast.Call, source: FixSource) -> Edit:

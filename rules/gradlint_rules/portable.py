@@ -70,7 +70,7 @@ def _is_device(value: ast.expr, source: FixSource) -> bool:
     match value:
         case ast.Call(func=func):
             return source.called(func) == "torch.device"
-        case ast.Attribute(attr="device"):
+        case ast.Attribute(attr="device", value=ast.Call(func=ast.Name(id="next"))):  # of the first parameter
             return True
         case ast.Name(id=name):
             scope = source.scope(value)
@@ -106,6 +106,7 @@ def _is_bound(text: str, node: ast.AST, source: FixSource) -> bool:
     scope = source.scope(node)
     if text.startswith("self."):
         return not isinstance(scope, ast.Module) and bool(scope.args.args) and scope.args.args[0].arg == "self"
+    text = text.partition(".")[0]  # the `args` of `args.device`
     if not text.isidentifier():
         return False
     if not isinstance(scope, ast.Module) and text in {arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)}:
