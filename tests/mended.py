@@ -998,3 +998,28 @@ PROGRAMS["GL103 a decorator among others, of a function in another"] = """\
      loss = trainer()(i)
      optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+PROGRAMS["GL105 a chain over several lines"] = """\
+ for x, y in data:
+     loss = (
+         F.cross_entropy(
+             model(x),
+             y,
+         )
+-        .detach()  # no graph
+-        .requires_grad_(True)
+     )
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL507 a loss that is added up in a window"] = """\
+ for epoch in range(2):
+     loss = 0
+     for i, (x, y) in enumerate(data):
+         loss = loss + F.cross_entropy(model(x), y)
+         if (i + 1) % 2 == 0:
+             optimizer.zero_grad()
+             loss.backward()
+             optimizer.step()
++            loss = 0
+"""

@@ -1679,6 +1679,84 @@ PROGRAMS["GL401 island in a method"] = """\
      trainer.loss(x.to(trainer.device), y.to(trainer.device)).backward()
      optimizer.step()
 """
+PROGRAMS["GL105 tensor of item"] = """\
+ for x, y in data:
+     total = 0.0
+     total += F.cross_entropy(model(x), y).item()
+     loss = torch.tensor(total, requires_grad=True)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL507 nested loops grows"] = """\
+ for epoch in range(2):
+     loss = 0
+     for i, (x, y) in enumerate(data):
+         loss = loss + F.cross_entropy(model(x), y)
+         if (i + 1) % 2 == 0:
+             optimizer.zero_grad()
+             loss.backward()
++            loss = loss.detach()
+             optimizer.step()
+"""
+PROGRAMS["GL403 several params"] = """\
+ scaler = torch.amp.GradScaler("cpu")
+ critic = nn.Linear(3, 1)
+ other = torch.optim.SGD(critic.parameters(), lr=0.1)
+ params = list(model.parameters()) + list(critic.parameters())
+ for x, y in data:
+     optimizer.zero_grad(); other.zero_grad()
+     out = model(x)
+     scaler.scale(F.cross_entropy(out, y) + critic(out).mean()).backward()
++    for each in (optimizer, other):
++        scaler.unscale_(each)
+     torch.nn.utils.clip_grad_norm_(params, 0.5)
+     for each in (optimizer, other):
+         scaler.step(each)
+     scaler.update()
+"""
+PROGRAMS["GL515 doubled"] = """\
+ class Gate(nn.Module):
+     def __init__(self, device="cpu"):
+         super().__init__()
+-        self.weight = nn.Parameter(torch.zeros(4, 3)).to(torch.float64)
++        self.weight = nn.Parameter(torch.zeros(4, 3).to(torch.float64))
+-        self.scale = nn.Parameter(torch.ones(3), requires_grad=True) * 0.5
++        self.scale = nn.Parameter(torch.ones(3) * 0.5, requires_grad=True)
+
+     def forward(self, x):
+         return x.double() @ self.weight * self.scale
+
+ gate = Gate()
+ optimizer = torch.optim.SGD([gate.weight, gate.scale], lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(gate(x), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL513 in class"] = """\
+ class Trainer:
+     def __init__(self):
+         self.model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
++        # another head
++        self.model[2] = nn.Linear(8, 3)
+         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+         self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
+-        # another head
+-        self.model[2] = nn.Linear(8, 3)
+         self.seen = 0
+
+     def fit(self):
+         for x, y in data:
+             loss = F.cross_entropy(self.model(x), y)
+             self.optimizer.zero_grad()
+             loss.backward()
+             self.optimizer.step()
+         self.scheduler.step()
+
+ Trainer().fit()
+"""
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -172,7 +172,7 @@ class File:
         start, end = self._stretch(node)
         if not self._stands_alone(node, content) and not self._is_parenthesised(node):
             content = _enclosed(content)
-        elif self._is_parenthesised(node) and isinstance(expression(f"({content})"), _ATOMS):
+        elif self._is_parenthesised(node) and "\n" not in content and isinstance(expression(content), _ATOMS):
             start, end = self._parenthesised(node)
         return self._edit(start, end, content)
 

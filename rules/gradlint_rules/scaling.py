@@ -33,7 +33,13 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
     anchor = together(clip, source.statement(backward), source)[0] if backward else _outside_loops(clip, source)
-    optimizers = dict.fromkeys(source.text(step.args[0]) for step in _steps_behind(clip, scaler, source))
+    steps = _steps_behind(clip, scaler, source)
+    for loop in (_loop_over(step, source) for step in steps):
+        if loop is not None:
+            over, target = source.text(loop.iter), source.text(loop.target)
+            line = f"{source.unit}{scaler}.unscale_({target})"
+            return source.before(anchor, f"for {target} in {over}:", line)
+    optimizers = dict.fromkeys(source.text(step.args[0]) for step in steps)
     earlier = [call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno]
     done = {source.text(call.args[0]) for call in earlier}
     late = _unscaled_late(clip, anchor, scaler, list(optimizers), source)
@@ -45,6 +51,13 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if len(lines) > 1 and backward is None:
         raise NoFixError("it is not in view which optimizer's gradients are clipped here")
     return source.before(anchor, *lines)
+
+
+def _loop_over(step: ast.Call, source: FixSource) -> ast.For | None:
+    """The loop over optimizers in which a scaler steps each of them, and does nothing else."""
+    loop = next((outer for outer in source.around(step) if isinstance(outer, ast.For)), None)
+    is_each = loop is not None and source.text(loop.target) == source.text(step.args[0])
+    return loop if loop is not None and is_each and len(loop.body) == 1 else None
 
 
 def _clip(finding: Finding, source: FixSource) -> tuple[ast.stmt, str]:

@@ -142,11 +142,12 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
                 return (source.replace(node, f"{source.text(inner)}({source.operand(content)}{end})"),)
     match node:
         case (
-            ast.BinOp(left=ast.Call(func=inner, args=[content], keywords=[]) as made, right=other)
-            | ast.BinOp(left=other, right=ast.Call(func=inner, args=[content], keywords=[]) as made)
+            ast.BinOp(left=ast.Call(func=inner, args=[content], keywords=words) as made, right=other)
+            | ast.BinOp(left=other, right=ast.Call(func=inner, args=[content], keywords=words) as made)
         ) if source.called(inner).rpartition(".")[2] == "Parameter" and not _requires(other, source):
             computed = source.text(node).replace(source.text(made), source.operand(content), 1)
-            return (source.replace(node, f"{source.text(inner)}({computed})"),)
+            given = ", ".join([computed, *map(source.text, words)])
+            return (source.replace(node, f"{source.text(inner)}({given})"),)
     for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
         for keyword in call.keywords:
             if keyword.arg == "requires_grad":

@@ -554,7 +554,7 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
         names = [name for name in names if not _is_number(name, loop, source)]
         if names:
-            anchor = next(each for each in loop.body if each in nested(backward, source))
+            anchor = _within_conditions(next(each for each in loop.body if each in nested(backward, source)), backward)
             if any(_is_record(name, wanted, source) for name in names):
                 return _record_detached(names, wanted, anchor, source)
             return source.after(anchor, *(_detached(name, source, loop) for name in names))
@@ -567,6 +567,14 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if loops and not any(True for _ in calls_of(loops[0], "step")):
         return _retained(backward, source)
     raise NoFixError("what is carried has no name here")
+
+
+def _within_conditions(statement: ast.stmt, inner: ast.stmt) -> ast.stmt:
+    """The statement behind which `inner` is over, on its side of the conditions around it."""
+    while isinstance(statement, ast.If) and statement is not inner:
+        sides = (each for side in (statement.body, statement.orelse) for each in side)
+        statement = next(each for each in sides if any(node is inner for node in ast.walk(each)))
+    return statement
 
 
 def _retained(backward: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
