@@ -11,6 +11,7 @@ import argparse
 import multiprocessing
 import sys
 import sysconfig
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -22,20 +23,21 @@ from gradlint.analyzer import RECURSION_LIMIT
 PROGRESS = 500  # files
 
 
-def compared(path: Path) -> tuple[Path, int, str] | None:
-    """The lines of a file that Python reads, and where the two trees of it differ."""
+def compared(path: Path) -> tuple[str, int, str] | None:
+    """What came of a file that Python reads, its lines, and where the two trees of it differ or libcst stops."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     for _, text, tree in trees([path]):
+        lines = text.count("\n")
         try:
             found = difference(text, tree)
-        except (SyntaxError, RecursionError) as error:
-            found = f"{type(error).__name__}: {error}"
-        return path, text.count("\n"), found
+        except SyntaxError as error:
+            return "not read by libcst", lines, f"{path}: {error}"
+        return ("different", lines, f"{path}:\n{found}") if found else ("equal", lines, "")
     return None
 
 
 def main() -> int:
-    """Prints each file on which the two differ, and how many are equal."""
+    """Prints each file on which the two differ, or which libcst does not read, and how many are equal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=1)
@@ -43,17 +45,17 @@ def main() -> int:
     given = parser.parse_args()
     folders = given.folders or [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
     files = drawn({path for folder in folders for path in folder.rglob("*.py") if path.is_file()}, given.files)
-    lines = equal = different = 0
+    counted: Counter[str] = Counter()
     with multiprocessing.Pool(given.jobs) as pool:
         for number, each in enumerate(pool.imap(compared, files), 1):
             if each is not None:
-                path, count, found = each
-                lines, equal, different = lines + count, equal + (not found), different + bool(found)
-                print(f"{path}\n{found}\n" * bool(found), end="", flush=True)
+                outcome, lines, told = each
+                counted.update({outcome: 1, "lines": lines})
+                print(f"{told}\n" * bool(told), end="", flush=True)
             if number % PROGRESS == 0:
-                print(f"{number} of {len(files)}: {equal} equal, {different} not", file=sys.stderr, flush=True)
-    print(f"{equal} of {equal + different} files are equal ({lines} lines)")
-    return int(bool(different))
+                print(f"{number} of {len(files)}: {dict(counted)}", file=sys.stderr, flush=True)
+    print(dict(counted))
+    return int(bool(counted["different"]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sysconfig
 import pytest
 from commandline import Run
 from mended import HEAD
+from newer_trees import TEXTS, WRITTEN, written
 from readers import difference, drawn, trees
 
 from gradlint.source import concrete
@@ -79,6 +80,11 @@ def test_the_tree_of_newer_syntax_is_that_of_a_newer_python(text: str) -> None:
         assert isinstance(concrete.parse(text), ast.Module)
     else:
         assert difference(text, tree) == ""
+
+
+@pytest.mark.parametrize(("text", "wanted"), [*zip(TEXTS, WRITTEN.read_text("utf-8").splitlines(), strict=True)])
+def test_the_tree_of_newer_syntax_is_that_of_python_3_15(text: str, wanted: str) -> None:
+    assert written(concrete.parse(text)) == wanted
 
 
 def test_both_readers_give_the_same_tree_of_files_of_the_standard_library() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 def _kind(name: str, base: type[ast.AST], *fields: str) -> Any:
     """The kind of this name. A tree can hold what is no kind of `ast`; only Python itself cannot compile that."""
-    known = getattr(ast, name, None)
-    return known or type(name, (base,), {"_fields": fields, "__doc__": f"{name}({', '.join(fields)})"})
+    own = {"_fields": fields, "_attributes": ast.expr._attributes, "__doc__": f"{name}({', '.join(fields)})"}
+    return getattr(ast, name, None) or type(name, (base,), own)
 
 
 _TYPE_PARAM: type[ast.AST] = _kind("type_param", ast.AST)

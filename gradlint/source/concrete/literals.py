@@ -56,17 +56,19 @@ def _values(convert: Expressions, node: cst.SimpleString | _Formatted) -> Iterat
         yield from _contents(convert, node.parts, "r" in node.prefix)
 
 
-def _contents(convert: Expressions, parts: Iterable[cst.CSTNode], is_raw: bool) -> Iterator[ast.expr]:
-    """What stands between the quotes of a formatted string, or behind the colon of a field."""
+def _contents(
+    convert: Expressions, parts: Iterable[cst.CSTNode], is_raw: bool, is_in_spec: bool = False
+) -> Iterator[ast.expr]:
+    """What stands between the quotes of a formatted string, or behind the colon of a field: there, all is formatted."""
     for part in parts:
         if isinstance(part, _Field):
-            yield from _field(convert, part, is_raw)
+            yield from _field(convert, part, is_raw, is_in_spec)
         else:
             assert isinstance(part, cst.FormattedStringText | cst.TemplatedStringText)
             yield ast.Constant(_decoded(part.value, is_raw), **convert.places.at(part))
 
 
-def _field(convert: Expressions, node: _Field, is_raw: bool) -> Iterator[ast.expr]:
+def _field(convert: Expressions, node: _Field, is_raw: bool, is_in_spec: bool) -> Iterator[ast.expr]:
     places, value = convert.places, convert(node.expression)
     at, begin = places.at(node), moved(places.of(node).start, 1)
     conversion = -1 if node.conversion is None else ord(node.conversion)
@@ -76,10 +78,10 @@ def _field(convert: Expressions, node: _Field, is_raw: bool) -> Iterator[ast.exp
         if conversion == -1 and node.format_spec is None:
             conversion = ord("r")
     spec = None if node.format_spec is None else _spec(convert, node, node.format_spec, is_raw)
-    if isinstance(node, cst.FormattedStringExpression):
+    if isinstance(node, cst.FormattedStringExpression) or is_in_spec:
         yield ast.FormattedValue(value, conversion, spec, **at)
     else:
-        text = places.text(places.start(node.expression), places.end(node.expression))
+        text = places.text(begin, places.end(node.expression))
         yield Interpolation(value, text, conversion, spec, **at)
 
 
@@ -87,7 +89,7 @@ def _spec(convert: Expressions, field: _Field, parts: Sequence[cst.CSTNode], is_
     """What stands behind the colon of a field; its place begins at the colon."""
     end = moved(convert.places.of(field).end, -1)
     begin = moved(convert.places.of(parts[0]).start if parts else end, -1)
-    return ast.JoinedStr(_joined(_contents(convert, parts, is_raw)), **convert.places.between(begin, end))
+    return ast.JoinedStr(_joined(_contents(convert, parts, is_raw, True)), **convert.places.between(begin, end))
 
 
 def _joined(values: Iterable[ast.expr]) -> list[ast.expr]:

@@ -226,10 +226,11 @@ class _Statements:
     def _Nonlocal(self, node: cst.Nonlocal) -> ast.stmt:
         return ast.Nonlocal([identifier(each.name) for each in node.names], **self.places.at(node))
 
-    # imports; a lazy one (PEP 810) binds what one at once does
+    # imports
 
     def _Import(self, node: cst.Import | cst.LazyImport) -> ast.stmt:
-        return ast.Import([self._alias(each) for each in node.names], **self.places.at(node))
+        found = ast.Import([self._alias(each) for each in node.names], **self.places.at(node))
+        return self._marked(found, isinstance(node, cst.LazyImport))
 
     _LazyImport = _Import
 
@@ -239,9 +240,16 @@ class _Statements:
             names = [ast.alias("*", None, **self.places.at(node.names))]
         else:
             names = [self._alias(each) for each in node.names]
-        return ast.ImportFrom(source, names, len(node.relative), **self.places.at(node))
+        found = ast.ImportFrom(source, names, len(node.relative), **self.places.at(node))
+        return self._marked(found, isinstance(node, cst.LazyImportFrom))
 
     _LazyImportFrom = _ImportFrom
+
+    def _marked(self, found: Any, is_lazy: bool) -> ast.stmt:
+        """An import that says whether it is a lazy one (PEP 810), for which nodes before Python 3.15 have no field."""
+        found.is_lazy = int(is_lazy)
+        made: ast.stmt = found
+        return made
 
     def _alias(self, node: cst.ImportAlias) -> ast.alias:
         asname = dotted(node.asname.name) if node.asname is not None else None
