@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, function
 from gradlint.interpret.values import Abstract, Call, Const, Mapping, Sequence, Tensor, Unknown
+from gradlint.library import misfits
 from gradlint.library.holdings import MAX_DEPTH
 from gradlint.library.modules import is_module, unknown_parameters
 from gradlint.tape import Value
@@ -26,6 +27,7 @@ _CLIPS = tuple(
 @function(*_CLIPS)
 def clip_grad(m: Machine, call: Call) -> Abstract:
     """`clip_grad_norm_(parameters, max_norm)`: gives the norm that there was."""
+    misfits.refuse(m, call.get(0, "parameters"), call, groups=False)
     return clip(m, call.get(0, "parameters"), call, measures=call.constant(1, "max_norm") == math.inf)
 
 
