@@ -37,7 +37,8 @@ EVENTS = {
     "clip_grad_value_": May.CLIP,
     "add_param_group": May.HOLD,
 }
-_BESIDE = {"update": May.SCALE, "no_sync": May.SYNC}  # what belongs to a step of some programs, or to something else
+# What belongs to a step of some programs, or to something else.
+_BESIDE = {"update": May.SCALE, "no_sync": May.SYNC, "accumulate": May.SYNC}
 STAGES = frozenset(["training_step", "training_step_end", "accumulate"])  # of frameworks: a step is taken in them
 LEARNS = frozenset(["fit", "learn"])  # methods by which the trainer of a library does all of it
 _SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint import tape
+from gradlint.interpret import estimates
 from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
 from gradlint.interpret.values import NONE, TRUE, Abstract, Call, Function, Object, Symbol, Unknown
 from gradlint.library.frameworks.fabric import unchanged
@@ -62,8 +64,12 @@ _OBJECTS = (
 
 @function(ACCELERATOR)
 def make(m: Machine, call: Call) -> Abstract:
-    """`Accelerator(…)`."""
-    return Object(ACCELERATOR, call.frame.span(call.node))
+    """`Accelerator(…)`; one that divides losses by the size of a window says so."""
+    at = call.frame.span(call.node)
+    window = estimates.estimated(m, call.kwargs.get("gradient_accumulation_steps"))
+    if window is not None and window > 1:
+        m.emit(tape.Fact(at=at, what="accelerator-divides", detail=str(window), text=call.frame.text(call.node)))
+    return Object(ACCELERATOR, at, {"divides": window is not None and window > 1})
 
 
 @guesses(*_OWN)
@@ -90,6 +96,9 @@ def prepare(m: Machine, accelerator: Object, call: Call) -> Abstract:
 @method(ACCELERATOR, "backward")
 def backward(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """`accelerator.backward(loss)`."""
+    if accelerator.state.get("divides"):
+        at = call.frame.span(call.node)
+        m.emit(tape.Fact(at=at, what="accelerator-backward", related=((accelerator.at, "made"),)))
     from gradlint.library import autograd
 
     kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
@@ -117,6 +126,9 @@ def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
 )
 def region(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """A context that changes nothing about which gradients there are."""
+    if call.called in ("accumulate", "no_sync") and accelerator.state.get("divides"):
+        at = call.frame.span(call.node)
+        m.emit(tape.Fact(at=at, what="accelerator-accumulates", related=((accelerator.at, "made"),)))
     return Object("builtins.harmless-context", call.frame.span(call.node))
 
 
