@@ -36,6 +36,7 @@ from gradlint.interpret.values import (
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
+from gradlint.tape import COMPUTED_ANEW, Kind
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -126,6 +127,17 @@ def of_range(m: Machine, value: Range, name: str, at: Call) -> Abstract | None:
     return getattr(value, name) if name in ("start", "stop", "step") else None
 
 
+def _computed(found: Abstract, receiver: Abstract) -> Abstract:
+    """What a property gives, marked where it has memory of its own and the object does not keep it."""
+    if not isinstance(found, Tensor) or found.node.kind is not Kind.OPERATION or found.node.storage is None:
+        return found
+    is_kept = any(held is found for held in getattr(receiver, "attrs", {}).values())
+    is_view = any(source.storage is found.node.storage for source in found.node.inputs)
+    if not is_kept and not is_view and found.node.in_torch:
+        found.node.flags |= {COMPUTED_ANEW}
+    return found
+
+
 def bound_member(m: Machine, member: Abstract, receiver: Abstract, cls: Abstract, at: Call) -> Abstract:
     """What looking up `member` on an object gives: a bound method, a property's value, the member itself."""
     if isinstance(member, Function):
@@ -135,7 +147,9 @@ def bound_member(m: Machine, member: Abstract, receiver: Abstract, cls: Abstract
     if isinstance(member, Object):
         if member.cls == "builtins.property":
             getter = member.state.get("get")
-            return m.invoke(getter, [receiver], at) if isinstance(getter, Abstract) else m.unknown(at.name)
+            if not isinstance(getter, Abstract):
+                return m.unknown(at.name)
+            return _computed(m.invoke(getter, [receiver], at), receiver)
         if member.cls == "builtins.staticmethod":
             inner = member.state.get("function")
             return inner if isinstance(inner, Abstract) else member

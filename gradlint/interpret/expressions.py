@@ -40,7 +40,7 @@ from gradlint.ir import nodes as ir
 from gradlint.library.effects import lookup
 from gradlint.source import effects
 from gradlint.source.effects import How
-from gradlint.tape import GLANCES, DType, Kind, Storage, Value
+from gradlint.tape import COMPUTED_ANEW, GLANCES, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Loop, Machine
@@ -1053,6 +1053,13 @@ def _is_basic(index: Abstract) -> bool:
     return isinstance(index, Const) or (isinstance(index, Object) and index.cls == "builtins.slice")
 
 
+def _copies_rows(index: Abstract) -> bool:
+    """Whether what an index picks is a copy for sure: a mask, or a list of numbers."""
+    if isinstance(index, Sequence):
+        return index.kind == "list"
+    return isinstance(index, Tensor) and index.node.dtype is DType.BOOL
+
+
 def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, frame: Frame) -> Tensor:
     """`tensor[index]`: a view for integers and slices, a copy for tensors, lists and masks."""
     parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
@@ -1068,6 +1075,8 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
         made.node.dtype = target.node.dtype
         if not all(isinstance(part, Unknown) and part.type == "number" for part in parts):
             made.node.flags |= {"selection"}
+        if any(map(_copies_rows, parts)):
+            made.node.flags |= {COMPUTED_ANEW}
         made.node.inference = made.node.inference or False
         for mask in chosen if made.node.requires_grad else ():
             if mask.dtype is DType.BOOL:

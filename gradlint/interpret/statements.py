@@ -343,6 +343,8 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
         case Tensor():
             inputs = tensors.sources(m, [value], node, frame)
             old = owner.node
+            if tape.COMPUTED_ANEW in old.flags and not old.name:
+                m.emit(tape.Fact(at=frame.span(node), what="lost-write", value=old, text=frame.text(node)))
             of_part = _is_part(index)
             tensors.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
             if owner.node is not old:

@@ -970,16 +970,29 @@ def iterate(m: Machine, module: Instance | Object, visit: Visit, call: Call) -> 
 
 @attribute(MODULE, "weight")
 def weight(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
-    return _own_parameter(module, "weight")
+    return _own_parameter(m, module, "weight", at)
 
 
 @attribute(MODULE, "bias")
 def bias(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
-    return _own_parameter(module, "bias")
+    return _own_parameter(m, module, "bias", at)
 
 
-def _own_parameter(module: Instance | Object, name: str) -> Abstract | None:
-    """A layer's own parameter, or what was put in its place; None where it was made without one, or has it no more."""
+def _own_parameter(m: Machine, module: Instance | Object, name: str, at: Call) -> Abstract | None:
+    """A layer's own parameter, or what was put in its place; None where it was made without one, or has it no more.
+
+    Of a parametrized layer it is computed at each access.
+    """
+    found = _held_parameter(module, name)
+    if name not in module.state.get("parametrized", ()) or not isinstance(found, Tensor):
+        return found
+    made = tensors.operation(m, "torch.nn.utils.parametrize", [found.node], at.node, at.frame)
+    made.storage, made.dtype = tape.Storage(), found.node.dtype
+    made.flags |= {tape.COMPUTED_ANEW}
+    return Tensor(made)
+
+
+def _held_parameter(module: Instance | Object, name: str) -> Abstract | None:
     if name in module.state.get("instead", ()):
         found: Abstract = module.state["instead"][name]
         return found
@@ -996,6 +1009,8 @@ def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract
 
     What code out of view has made, `bnb.nn.Params4bit(…)`, may be of a class of its own.
     """
+    if call.name in module.state.get("parametrized", ()):
+        return NONE  # the inverse of what computes it finds its way to the parameter
     module.state.setdefault("instead", {}).pop(call.name, None)
     if isinstance(call.args[0], Unknown):
         module.state["instead"][call.name] = call.args[0]

@@ -123,9 +123,21 @@ def reparametrized(m: Machine, call: Call) -> Abstract | None:
     module = call.values[0]
     if isinstance(module, Object | Instance) and call.name.startswith(_RECLASS):
         module.state["reclassed"] = True
+    if isinstance(module, Object | Instance) and call.name.startswith(_RECLASS):
+        _parametrize(module, name, call)
     if isinstance(module, Object | Instance) and name == "weight_norm" and m.state.get("optimizers"):
         _take_apart(m, module, call)
     return module
+
+
+def _parametrize(module: Object | Instance, name: str, call: Call) -> None:
+    """Notes what is computed at each access from here on: `weight_norm(layer)`; or no longer."""
+    of = call.constant(1, "tensor_name") or call.constant(None, "name") or "weight"
+    held: set[object] = module.state.setdefault("parametrized", set())
+    if name == "remove_parametrizations":
+        held.discard(of)
+    else:
+        held.add(of)
 
 
 def _take_apart(m: Machine, module: Object | Instance, call: Call) -> None:

@@ -57,6 +57,7 @@ A `GradientAccumulationPlugin` is not looked into.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from gradlint.finding import Related, Severity, Span
@@ -75,8 +76,8 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every accelerator that divides, and whose loop accumulates on no path."""
     reported: set[Span] = set()
     for made, backward in paths.some(_divided):
-        is_never = paths.never(lambda tape, at=made.at: _accumulates(tape, at), May.SYNC)
-        if made.at not in reported and is_never:
+        accumulates = functools.partial(_accumulates, at=made.at)
+        if made.at not in reported and paths.never(accumulates, May.SYNC):
             reported.add(made.at)
             yield _report(made, backward)
 
