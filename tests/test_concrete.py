@@ -243,6 +243,11 @@ def test_a_panic_of_the_parser_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> No
     assert concrete.read("type T = int\n") == concrete.Refused(None)
 
 
+def test_a_node_that_libcst_will_have_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("gradlint.source.concrete.statements._Statements._TypeAlias")
+    assert concrete.read("type T = int\n") == concrete.Refused(None)
+
+
 def test_a_source_of_this_python_is_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concrete, "read", pytest.fail)
     assert isinstance(parse("train.py", DETACHED), Source)

@@ -11,7 +11,7 @@ import libcst as cst
 from libcst.metadata import CodePosition
 
 from gradlint.source.concrete import literals
-from gradlint.source.concrete.places import Place, Places
+from gradlint.source.concrete.places import Place, Places, method
 
 LOAD, STORE, DELETE = ast.Load(), ast.Store(), ast.Del()
 _CONSTANTS = {"None": None, "True": True, "False": False}
@@ -60,7 +60,7 @@ class Expressions:
         self.places = places
 
     def __call__(self, node: cst.CSTNode, ctx: ast.expr_context = LOAD) -> Any:
-        return getattr(self, "_" + type(node).__name__)(node, ctx)
+        return method(self, node)(node, ctx)
 
     def maybe(self, node: cst.CSTNode | None) -> ast.expr | None:
         return None if node is None else self(node)

@@ -9,7 +9,7 @@ import libcst as cst
 from libcst.metadata import CodePosition
 
 from gradlint.source.concrete.expressions import Expressions, comma_end, identifier
-from gradlint.source.concrete.places import Place, Places, moved
+from gradlint.source.concrete.places import Place, Places, method, moved
 
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
@@ -21,7 +21,7 @@ class Patterns:
         self.places, self.expression = places, expression
 
     def __call__(self, node: cst.CSTNode) -> ast.pattern:
-        found: ast.pattern = getattr(self, "_" + type(node).__name__)(node)
+        found: ast.pattern = method(self, node)(node)
         return found
 
     def _all(self, nodes: Iterable[cst.CSTNode]) -> list[ast.pattern]:

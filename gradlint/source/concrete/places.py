@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
 
 import libcst as cst
 from libcst.metadata import CodePosition, CodeRange, MetadataWrapper, PositionProvider
@@ -89,3 +89,11 @@ class Places:
 def moved(position: CodePosition, columns: int) -> CodePosition:
     """A position so many columns further on, in its line."""
     return CodePosition(position.line, position.column + columns)
+
+
+def method(converter: object, node: cst.CSTNode) -> Callable[..., Any]:
+    """What converts a node: the method that is named after its kind."""
+    found: Callable[..., Any] | None = getattr(converter, f"_{type(node).__name__}", None)
+    if found is None:
+        raise SyntaxError(f"libcst's {type(node).__name__} is not known")
+    return found

@@ -20,7 +20,7 @@ from gradlint.source.concrete.expressions import (
     operator,
 )
 from gradlint.source.concrete.patterns import Patterns
-from gradlint.source.concrete.places import Place, Places
+from gradlint.source.concrete.places import Place, Places, method
 
 _Suite = cst.BaseSuite | cst.Else | cst.Finally
 _From = cst.ImportFrom | cst.LazyImportFrom
@@ -43,7 +43,7 @@ class _Statements:
         """The statements of some lines, several of which can stand in one."""
         for node in nodes:
             for each in node.body if isinstance(node, cst.SimpleStatementLine) else (node,):
-                yield getattr(self, "_" + type(each).__name__)(each)
+                yield method(self, each)(each)
 
     # blocks
 
