@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import libcst as cst
 from libcst import matchers
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from gradlint.dataclass import dataclass
 from gradlint.fix.differences import differences
@@ -271,7 +271,7 @@ class Draft:
             raise NoFixError("libcst does not write it as it was")
         self.module = wrapper.module
         self.plan = Plan()
-        places: Mapping[cst.CSTNode, cst.metadata.CodeRange] = wrapper.resolve(PositionProvider)
+        places: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
         self._found = _statements(self.module, places)
 
     def node(self, statement: ast.stmt) -> cst.CSTNode:
@@ -479,7 +479,7 @@ _Found = tuple[cst.CSTNode, "cst.SimpleStatementLine | cst.SimpleStatementSuite 
 
 
 def _statements(
-    module: cst.Module, places: Mapping[cst.CSTNode, cst.metadata.CodeRange]
+    module: cst.Module, places: Mapping[cst.CSTNode, CodeRange]
 ) -> dict[tuple[int, int], _Found]:
     """The statements of a module by where each begins, with the line of those that may share it."""
     found = dict[tuple[int, int], _Found]()

@@ -29,8 +29,10 @@ def install(session: Session) -> None:
 
 def _read_hooks(session: Session) -> None:
     """At the end: what the hooks of accumulated gradients do with the parameter that they are given."""
-    if session.hooks:
-        from gradlint.library.hooks import mistaken
+    if not session.hooks:
+        return
+    from gradlint.library.hooks import mistaken
+
     for code, (when, place, op, is_method) in session.hooks.items():
         body = source.function(code)
         for node in mistaken(body, is_method) if body is not None else ():
