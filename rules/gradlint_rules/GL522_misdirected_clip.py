@@ -98,14 +98,16 @@ def check(paths: Paths) -> Iterator[Report]:
 def _empty(tape: Tape) -> Iterator[_Empty]:
     """The clips of a path whose parameters have no gradient, between a backward and the step that uses it."""
     clips = [clip for clip in tape.of(Clip) if _is_known(clip)]
-    if not clips or tape.facts("gradient-set", "gradient-beside") or not all(map(_is_seen, tape.backwards())):
+    if not clips or tape.facts("gradient-set", "gradient-beside", "gradients-tapped"):
         return
     filled = _filled(tape)
     for account in accounts_on(tape) if any(key(clip) not in filled for clip in clips) else ():
         for update in account.updates if account.optimizer.complete else ():
             for clip in clips:
                 sink = next((each for each in update.fresh if each.order < clip.order < update.step.order), None)
-                if sink is not None and key(clip) not in filled and _is_elsewhere(clip, sink, tape):
+                if sink is None or not _is_seen(sink) or key(clip) in filled:
+                    continue
+                if _is_elsewhere(clip, sink, tape):
                     yield _Empty(clip, sink, update.step)
 
 
