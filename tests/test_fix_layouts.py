@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -107,3 +109,24 @@ def _with_comments_of(before: bytes, after: bytes) -> bytes:
 def _is_changed(line: str, before: str) -> bool:
     """Whether a line was mended in place, and is not new."""
     return line.partition("=")[0] in (other.partition("=")[0] for other in before.splitlines()) and "=" in line
+
+
+WATCHED = """
+import sys
+from gradlint.cli import main
+try:
+    main()
+except SystemExit:
+    print("libcst" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "is_needed"), [("GL514 a list of layers", False), ("GL509 clipped after the step", True)]
+)
+def test_libcst_is_imported_only_where_statements_change(name: str, is_needed: bool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(sides(name)[0])
+    words = ["check", "--no-cache", "--diff", "--unsafe-fixes", "--jobs", "1", str(path)]
+    done = subprocess.run([sys.executable, "-c", WATCHED, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(is_needed)

@@ -108,7 +108,12 @@ def _report(fact: Fact) -> Report:
     if fact.detail == "instance":
         return Report(fact.at, f"an instance of the autograd function `{name}` is called, which raises", remedy)
     if fact.detail == "made":
-        return Report(fact.at, f"this makes an object of the autograd function `{name}` and computes nothing", remedy)
+        return Report(
+            fact.at,
+            f"this makes an object of the autograd function `{name}` and computes nothing",
+            remedy,
+            hints={"function": name},
+        )
     return Report(fact.at, f"`{name}.forward` is called directly: `{name}.backward` is never used", remedy)
 
 

@@ -199,7 +199,25 @@ def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             for value in values_of(func, source, call):
                 if isinstance(value, ast.Call) and not value.args and not value.keywords:
                     return (source.replace(value, f"{source.text(value.func)}.apply"),)
+    handed_on = _handed_on(finding.hints.get("function", ""), source)
+    if len(handed_on) == 1:
+        return (source.replace(handed_on[0], f"{source.text(handed_on[0])}.apply"),)
     raise NoFixError("not called as a function")
+
+
+def _handed_on(name: str, source: FixSource) -> list[ast.Name]:
+    """Where a class is handed on by its name: to a call, as a default, in a container or under another name."""
+    uses = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == name]
+    return [node for node in uses if isinstance(node.ctx, ast.Load) and _is_value(node, next(source.around(node)))]
+
+
+def _is_value(node: ast.Name, outer: ast.AST) -> bool:
+    match outer:
+        case ast.Call(args=args):
+            return node in args and called_name(outer) not in ("isinstance", "issubclass")
+        case ast.arguments() | ast.keyword() | ast.Dict() | ast.List() | ast.Tuple() | ast.Assign() | ast.AnnAssign():
+            return True
+    return False
 
 
 def _is_class(name: str, source: FixSource) -> bool:
