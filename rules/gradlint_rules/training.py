@@ -200,6 +200,8 @@ def window_of(condition: ast.expr, source: FixSource) -> ast.expr:
             return node.right
     for node in ast.walk(condition):
         match node:
+            case ast.Compare(comparators=[ast.Constant(value=0)]):  # counted down
+                continue
             case ast.Compare(ops=[ast.Eq() | ast.GtE()], comparators=[window]) if not isinstance(window, ast.Call):
                 return window
     raise NoFixError("no window is in view")

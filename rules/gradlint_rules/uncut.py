@@ -268,7 +268,7 @@ def _unwrapped(compound: ast.With, context: ast.expr, lines: set[int], source: F
     if yielding:
         return source.unwrap(compound, context, yielding)
     if not _is_wrapper(compound.body):
-        return source.unwrap(compound, context, _meant(compound.body, lines))
+        return source.unwrap(compound, context, _meant(compound.body, lines, is_grad_mode(context, source)))
     functions = [outer for outer in source.around(compound) if isinstance(outer, ast.FunctionDef)]
     decorated = [
         (node, decorator)
@@ -291,18 +291,18 @@ def _uses(name: str, source: FixSource) -> int:
     return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
 
 
-def _meant(body: Sequence[ast.stmt], lines: set[int]) -> list[ast.stmt]:
-    """What of a body is to run with grad mode on: what stands on these lines, and what follows and is no part of it.
+def _meant(body: Sequence[ast.stmt], lines: set[int], is_off: bool) -> list[ast.stmt]:
+    """What of a body is to run with grad mode on: from the first of these lines to the last, and what follows.
 
-    What only measures the results, which it reads, stays where it is.
+    Where the context does nothing but switch grad mode off, what only measures the results, which it reads, stays.
     """
-    meant = [each for each in body if any(each.lineno <= line <= (each.end_lineno or 0) for line in lines)]
-    if not meant:
+    places = [at for at, each in enumerate(body) if any(each.lineno <= n <= (each.end_lineno or 0) for n in lines)]
+    if not places:
         return []
+    meant = body[places[0] : places[-1] + 1]
     results = {name for each in meant for name in names_of(each, ast.Store)}
-    following = body[body.index(meant[0]) + 1 :]
-    apart = [each for each in following if each not in meant and not results & names_of(each, ast.Load)]
-    return [*meant, *apart]
+    following = body[places[-1] + 1 :]
+    return [*meant, *(each for each in following if not is_off or not results & names_of(each, ast.Load))]
 
 
 def _is_wrapper(body: Sequence[ast.stmt]) -> bool:
