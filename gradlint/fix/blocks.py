@@ -478,9 +478,7 @@ def _has_comments(*parts: object) -> bool:
 _Found = tuple[cst.CSTNode, "cst.SimpleStatementLine | cst.SimpleStatementSuite | None"]
 
 
-def _statements(
-    module: cst.Module, places: Mapping[cst.CSTNode, CodeRange]
-) -> dict[tuple[int, int], _Found]:
+def _statements(module: cst.Module, places: Mapping[cst.CSTNode, CodeRange]) -> dict[tuple[int, int], _Found]:
     """The statements of a module by where each begins, with the line of those that may share it."""
     found = dict[tuple[int, int], _Found]()
     finder = _Statements()
