@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from gradlint.contracts import contracts
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
-from gradlint.interpret.session import Session, run_entry
+from gradlint.interpret.session import Session, run_entry, run_more
 from gradlint.program import callers
 from gradlint.program.entries import Entry, Ran, backwards, entries, in_order
 from gradlint.program.imports import in_package
@@ -25,7 +26,7 @@ from gradlint.room import roomy
 from gradlint.rule import Rule, judge, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
-from gradlint.tape import Tape
+from gradlint.tape import May, Tape
 
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
@@ -173,7 +174,8 @@ class _Analyzer:
         self.program.asked = set()
         try:
             tapes = run_entry(self.program, path, entry, session)
-            found = tuple(self._judged(path, entry, tapes))
+            more = functools.partial(run_more, self.program, path, entry, session)
+            found = tuple(self._judged(path, entry, tapes, more))
         except Exception as error:  # one entry's mistake must not cost the others
             import logging
 
@@ -188,10 +190,12 @@ class _Analyzer:
         reached, losses = tuple(sorted(session.reached)), coverage.losses(tapes)
         return Result(found, gaps, _places(session), False, self._rests_on(), reached, losses, _branches(session))
 
-    def _judged(self, path: Path, entry: Entry, tapes: Sequence[Tape]) -> list[Finding]:
+    def _judged(
+        self, path: Path, entry: Entry, tapes: Sequence[Tape], more: Callable[[Sequence[Tape], May], Sequence[Tape]]
+    ) -> list[Finding]:
         """What the rules say of the tapes of an entry; of a part, those that its contract lets speak."""
         if not entry.contract:
-            return judge(self.rules, tapes)
+            return judge(self.rules, tapes, more)
         contract = contracts()[entry.contract]
         found = judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes)
         if found and contract.is_trained and self._is_measured(path, entry):

@@ -21,11 +21,12 @@ _Found = TypeVar("_Found")
 class Paths:
     """One tape for each path of an entry that was run; a traced run has one."""
 
-    __slots__ = ("_tapes", "answers")
+    __slots__ = ("_tapes", "answers", "unsettled")
 
     def __init__(self, tapes: Iterable[Tape]) -> None:
         self._tapes = tuple(tapes)
         self.answers: dict[object, Any] = {}  # what rules have worked out about all of them
+        self.unsettled = May(0)  # what was asked for on no path, and an untaken side may do
 
     def some(self, find: Callable[[Tape], Iterable[_Found]]) -> Iterator[_Found]:
         """What `find` finds, path by path: each is evidence of one path."""
@@ -35,6 +36,9 @@ class Paths:
         """Whether something occurs on no path; None where it is not seen, and code that was not run may do it."""
         if any(map(occurs, self._tapes)):
             return False
-        if any(not tape.complete or tape.unrun(may) for tape in self._tapes):
+        if not all(tape.complete for tape in self._tapes):
+            return None
+        if any(tape.unrun(may) for tape in self._tapes):
+            self.unsettled |= may
             return None
         return True

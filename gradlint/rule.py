@@ -27,11 +27,12 @@ from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 
 if TYPE_CHECKING:
     from gradlint.paths import Paths
-    from gradlint.tape import Tape
+    from gradlint.tape import May, Tape
 
 CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
 _MODULE = re.compile(r"([A-Z]{2,}[0-9]{3})_([a-z0-9_]+)")
 PLUGIN_GROUP = "gradlint.rules"
+SETTLING = 3  # times that rules are asked, with more paths each time
 DOCS = "https://torch-gradlint.readthedocs.io/rules/"  # where the site is to be published
 
 
@@ -279,18 +280,28 @@ class Rule:
         )  # fmt: skip
 
 
-def judge(chosen: Iterable[Rule], tapes: Sequence[Tape]) -> list[Finding]:
+def judge(
+    chosen: Iterable[Rule], tapes: Sequence[Tape], more: Callable[[Sequence[Tape], May], Sequence[Tape]] | None = None
+) -> list[Finding]:
     """What these rules say of the tapes of one entry, which are let go of what the rules have worked out.
 
-    One tape is one path; a traced run has one. What was worked out speaks of the tapes in turn: they would stay in
-    memory until a collection finds them.
+    One tape is one path; a traced run has one. Where what a rule asks for hangs on sides that no path took, `more`
+    gives the tapes with those of further paths, and the rules are asked again. What was worked out speaks of the tapes
+    in turn: they would stay in memory until a collection finds them.
     """
     from gradlint.paths import Paths
 
-    paths = Paths(tapes)
-    found = [finding for rule in chosen for finding in rule.findings(paths)]
-    for answers in (paths.answers, *(tape.answers for tape in tapes)):
-        answers.clear()
+    chosen = list(chosen)
+    for _ in range(SETTLING):
+        paths = Paths(tapes)
+        found = [finding for rule in chosen for finding in rule.findings(paths)]
+        wider = more(tapes, paths.unsettled) if more is not None and paths.unsettled else tapes
+        paths.answers.clear()
+        if len(wider) == len(tapes):
+            break
+        tapes = wider
+    for tape in tapes:
+        tape.answers.clear()
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -31,12 +33,27 @@ def took(m: Machine, frame: Frame) -> None:
         m.session.passed_over[node] = "steps"
 
 
+@contextlib.contextmanager
+def module_code(m: Machine) -> Iterator[None]:
+    """Keeps the steps of what a module runs when it is imported from those of the calls that wait for it."""
+    steps, floor = m.steps, m.floor
+    m.floor = len(m.frames)
+    try:
+        yield
+    finally:
+        m.floor = floor
+        for frame in m.frames:
+            if frame.began is not None:
+                began, made = frame.began
+                frame.began = began + m.steps - steps, made
+
+
 def look(m: Machine) -> None:
     """Ends the outermost call that has taken too many steps: `rows = transfers(names)`, three loops."""
     m.calm = m.steps + EVERY
     if not m.session.may_train or m.session.contract:
         return
-    for place, frame in enumerate(m.frames):
+    for place, frame in enumerate(m.frames[m.floor :], m.floor):
         if frame.began is None or m.steps - frame.began[0] < MAX_CALM:
             continue
         if m.made == frame.began[1] and _is_calm(m, m.frames[place:]):

@@ -228,6 +228,7 @@ class Machine:
         self.where: tuple[Span, ...] = ()  # the calls that are being run, outermost first
         self.running: list[Any] = []
         self.frames: list[Frame] = []
+        self.floor = 0  # how many of them wait for the code of a module
         self.protected: list[Frame] = []  # whose `try` catches what a backward raises
         self.trying: list[tuple[ir.Try, Frame, int]] = []  # whose bodies are being run, and in how many loops
         self.appended: dict[int, Span] = {}  # where something was last put into a container

@@ -14,6 +14,7 @@ whitepaper for afl-fuzz"). A part with no trainer in view has tighter bounds (`O
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import re
@@ -84,6 +85,7 @@ class Visited:
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
     questions: set[object] = field(default_factory=set)  # that it asks: two sites can ask the same
     machine: dict[Symbol, set[bool]] = field(default_factory=dict)  # the answers to questions about the machine
+    registers: bool = False  # met where a registry is filled, of which more is taken to be than is seen
 
     @property
     def matters(self) -> bool:
@@ -284,6 +286,7 @@ class Oracle:
         self.free: list[Free] = []  # what was asked that the plan answers, in order
         self.decisions: list[tape.Decision] = []
         self.asked = 0  # how often something hung on how a branch goes
+        self.registers = False  # what is run fills a registry: `@register_model`
         self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
         self.sought: set[Site] = set()  # whose answers keep the path from a training step
         self.of_machine: list[tuple[Free, Symbol]] = []  # the free branches that ask about the machine, in order
@@ -310,9 +313,11 @@ class Oracle:
             return known, False
         site = at.test
         if site not in self.visited:
-            self.visited[site] = Visited(at, default, 0 if at.writes else self._rank(source()))
+            rank = 0 if at.writes else self._rank(source())
+            self.visited[site] = Visited(at, default, rank, registers=self.registers)
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
+        seen.registers = seen.registers and self.registers
         seen.visits = max(seen.visits, visit)
         answer = _answer(self.plan, site, visit, default) if keeps is None else keeps
         if keeps is None:
@@ -326,6 +331,15 @@ class Oracle:
         self.facts.learn(test, answer)
         self._told.setdefault(test.subject, []).append(site)
         return answer, True
+
+    @contextlib.contextmanager
+    def registering(self) -> Iterator[Callable[[], list[Visited]]]:
+        """What branches meanwhile decides only what a registry is seen to hold; gives the branches that are new."""
+        known, before, self.registers = len(self.visited), self.registers, True
+        try:
+            yield lambda: list(self.visited.values())[known:]
+        finally:
+            self.registers = before
 
     def is_told(self, subject: Symbol) -> bool:
         """Whether a branch of this path that was free has asked for it."""
@@ -550,7 +564,7 @@ class _Pending:
         """The plan for the untaken side of a site, first of those that speak of what is asked, then of training."""
         open_ = [(site, seen) for site, seen in self.visited.items() if len(seen.sides) < 2]
         for site, seen in sorted(open_, key=lambda each: (asked.isdisjoint(each[1].at.names), each[1].rank)):
-            plan = seen.turned or _alone(site, seen)
+            plan = seen.turned or alone(site, seen)
             if plan not in self._tried:
                 self._tried.add(plan)
                 return plan
@@ -585,14 +599,14 @@ class _Pending:
             if key in self._combined:
                 return
             self._combined.add(key)
-            turned = [self.visited[site].turned or _alone(site, self.visited[site]) for site in sites]
+            turned = [self.visited[site].turned or alone(site, self.visited[site]) for site in sites]
             self._combinations = itertools.chain(_combinations(turned), _rounds(sites, self.visited))
             plan = next(self._combinations, None)
         if plan is not None:
             self.add(plan)
 
 
-def _alone(site: Site, seen: Visited) -> Plan:
+def alone(site: Site, seen: Visited) -> Plan:
     """One site turned round, in all its rounds."""
     return frozenset({((site, None), not seen.default)})
 

@@ -19,6 +19,7 @@ from gradlint.interpret import (
     driving,
     iteration,
     paths,
+    settling,
 )
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
@@ -550,10 +551,27 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
         if entry.contract and not any(map(_is_judged, tapes)):
             reason = "every path raises" if all(made.complete for made in tapes) else "its paths are too long"
             session.gaps.add(Gap("part", _head(program, path, entry), f"{entry.name}: {reason}"))
-        unrun = functools.cache(functools.partial(_may_unrun, program, tuple(session.visited.values())))
-        for made in tapes:
-            made.unrun = unrun
+        _note_untaken(session, tapes)
         return tapes
+
+
+def run_more(
+    program: Program, path: Path, entry: Entry, session: Session, tapes: Iterable[tape.Tape], may: tape.May
+) -> list[tape.Tape]:
+    """The tapes of an entry, with those of paths that take the sides which may have these effects."""
+    run = functools.partial(_path, program, path, entry, session)
+    more = list(settling.settle(session, run, may))
+    found = [*tapes, *more]
+    if more:
+        _note_untaken(session, found)
+    return found
+
+
+def _note_untaken(session: Session, tapes: Iterable[tape.Tape]) -> None:
+    """Has the tapes answer for the sides that none of them took."""
+    unrun = functools.cache(functools.partial(settling.is_open, session))
+    for made in tapes:
+        made.unrun = unrun
 
 
 def _is_judged(made: tape.Tape) -> bool:
@@ -567,18 +585,20 @@ def _name_of_part(entry: Entry) -> str:
     return entry.function[0] if len(entry.function) == 2 else entry.name.rpartition(".")[2]
 
 
-def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
-    def run(oracle: Oracle) -> tape.Tape:
-        program.reset()
-        machine = Machine(f"{path}:{entry.name}", oracle, session)
-        try:
-            machine.tape.complete = _run(machine, program, path, entry)
-        finally:
-            session.steps += machine.steps
-        session.looks_for_training |= bool(oracle.sought)
-        machine.tape.decisions = conditions.decided(machine)
-        return machine.tape
+def _path(program: Program, path: Path, entry: Entry, session: Session, oracle: Oracle) -> tape.Tape:
+    """The tape of the path on which the branches go as the oracle answers."""
+    program.reset()
+    machine = Machine(f"{path}:{entry.name}", oracle, session)
+    try:
+        machine.tape.complete = _run(machine, program, path, entry)
+    finally:
+        session.steps += machine.steps
+    session.looks_for_training |= bool(oracle.sought)
+    machine.tape.decisions = conditions.decided(machine)
+    return machine.tape
 
+
+def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
     def is_enough(made: tape.Tape) -> bool:
         session.has_trained |= any(isinstance(event, TRAINING) for event in made.events)
         session.has_learned |= any(isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events)
@@ -593,7 +613,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     session.looks_for_training = False
     session.visited, session.reached = {}, set()
     return paths.explore(
-        run,
+        functools.partial(_path, program, path, entry, session),
         lambda: session.steps,
         is_enough,
         cut_short,
@@ -621,16 +641,6 @@ def _head(program: Program, path: Path, entry: Entry) -> Span:
     source = program.source(path)
     assert source is not None
     return source.code.span((entry.line, 0, entry.line, 0))
-
-
-def _may_unrun(program: Program, visited: Iterable[paths.Visited], effects: tape.May) -> bool:
-    """Whether a side of a branch that no path took may have one of these effects, in what it calls, too."""
-    return any(
-        summaries.may_of_side(program, seen.at.file, seen.at.test.at, not side, effects)
-        for seen in visited
-        if len(seen.sides) == 1 and not seen.at.picks_data
-        for side in seen.sides
-    )
 
 
 def _most(session: Session, entry: Entry) -> int:

@@ -902,8 +902,14 @@ def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, 
         return value
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
-    made = calls.within(m, MOST_DECORATING, lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)))
-    return value if made is None or isinstance(made, Unknown) or decorators.passes_on(m, made, value) else made
+    with m.oracle.registering() as met:
+        made = calls.within(m, MOST_DECORATING, lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)))
+    if made is None or isinstance(made, Unknown) or decorators.passes_on(m, made, value):
+        return value
+    if made is not value:  # what it makes hangs on its branches
+        for seen in met():
+            seen.registers = False
+    return made
 
 
 @handles(EXECUTE, ir.Class)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.dataclass import dataclass
+from gradlint.interpret import calm
 from gradlint.interpret.machine import Frame, Raised
 from gradlint.interpret.values import (
     Abstract,
@@ -336,7 +337,8 @@ class Program:
             imports = isinstance(statement, ir.Import | ir.ImportFrom)
             self.importing += imports
             try:
-                m.execute([statement], frame)
+                with calm.module_code(m):
+                    m.execute([statement], frame)
             except Raised:  # a module in view can be imported, whatever hangs on what is not known there
                 frame.locals.pop(name, None)
             finally:
@@ -375,7 +377,7 @@ class Program:
     def _fill(self, m: Machine, frame: Frame, name: str) -> None:
         """Runs what registers something in the container `name` of a module, there and in the files that import it."""
         assert frame.source is not None
-        with self._working_out(frame, name):
+        with self._working_out(frame, name), m.oracle.registering():
             filling = self._registering(frame, frame.source, name)
             for scope, statement in filling[:MOST_FILLING]:
                 source = scope.source
@@ -383,7 +385,8 @@ class Program:
                     continue
                 self.pending.add(id(statement))
                 try:
-                    m.execute([statement], scope)
+                    with calm.module_code(m):
+                        m.execute([statement], scope)
                 except Raised:
                     pass
                 finally:

@@ -1,0 +1,67 @@
+"""Sides of branches that a rule's question hangs on are taken, and the rule is asked again.
+
+A rule reports what happens on no path: `paths.never(steps, May.STEP)`. Where a side that no path took may step, that
+is not known. Such sides are few, and most entries leave no such question open; so they are run when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import paths
+from gradlint.program import summaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradlint.interpret.session import Session
+
+MOST_STEPS = 40_000  # on all the paths that are run for the questions about one entry
+
+
+def settle(session: Session, run: Callable[[paths.Oracle], tape.Tape], may: tape.May) -> Iterator[tape.Tape]:
+    """The tapes of paths on which untaken sides are taken that may have one of these effects.
+
+    All of them are turned on one path first, then each that is still open on one of its own. A path that the analysis
+    gives up, or that an exception ends, has shown nothing of what follows: its sides stay untaken.
+    """
+    most = session.steps + MOST_STEPS
+    turned = {site: seen.turned or paths.alone(site, seen) for site, seen in _open(session, may)}
+    together = [dict(reversed([choice for plan in turned.values() for choice in plan]))] if len(turned) > 1 else []
+    for plan in (*(frozenset(each.items()) for each in together), *turned.values()):
+        if session.steps > most:
+            return
+        if all(len(session.visited[site].sides) == 2 for (site, _), _ in plan if site in session.visited):
+            continue
+        taken = {site: set(seen.sides) for site, seen in session.visited.items()}
+        made = run(paths.Oracle(plan, session.visited))
+        if made.complete and not paths.is_lost(made):
+            yield made
+        else:
+            _take_back(session, taken)
+
+
+def is_open(session: Session, may: tape.May) -> bool:
+    """Whether a side that no path took may have one of these effects, in what it calls, too."""
+    return any(True for _ in _open(session, may))
+
+
+def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:
+    for site, seen in session.visited.items():
+        untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
+        if untaken and any(_may(session, seen, not side, may) for side in seen.sides):
+            yield site, seen
+
+
+def _may(session: Session, seen: paths.Visited, side: bool, may: tape.May) -> bool:
+    return summaries.may_of_side(session.program, seen.at.file, seen.at.test.at, side, may)
+
+
+def _take_back(session: Session, taken: dict[paths.Site, set[bool]]) -> None:
+    for site in list(session.visited):
+        if site in taken:
+            session.visited[site].sides = taken[site]
+        else:
+            del session.visited[site]
