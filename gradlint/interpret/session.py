@@ -79,6 +79,7 @@ class Session:
         self.batches = BATCHES
         self.restarts = 0
         self.steps = 0
+        self.settled = 0  # of these, those of the paths that rules have asked for
         self.periods = Periods()
         self.loaders: set[Symbol] = (
             set()

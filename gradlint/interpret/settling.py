@@ -27,16 +27,17 @@ def settle(session: Session, run: Callable[[paths.Oracle], tape.Tape], may: tape
     All of them are turned on one path first, then each that is still open on one of its own. A path that the analysis
     gives up, or that an exception ends, has shown nothing of what follows: its sides stay untaken.
     """
-    most = session.steps + MOST_STEPS
     turned = {site: seen.turned or paths.alone(site, seen) for site, seen in _open(session, may)}
     together = [dict(reversed([choice for plan in turned.values() for choice in plan]))] if len(turned) > 1 else []
     for plan in (*(frozenset(each.items()) for each in together), *turned.values()):
-        if session.steps > most:
+        if session.settled > MOST_STEPS:
             return
         if all(len(session.visited[site].sides) == 2 for (site, _), _ in plan if site in session.visited):
             continue
         taken = {site: set(seen.sides) for site, seen in session.visited.items()}
+        before = session.steps
         made = run(paths.Oracle(plan, session.visited))
+        session.settled += session.steps - before
         if made.complete and not paths.is_lost(made):
             yield made
         else:

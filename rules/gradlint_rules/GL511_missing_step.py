@@ -99,8 +99,9 @@ _COMPARES = re.compile(r"[<>%]|== *\d")
 def check(paths: Paths) -> Iterator[Report]:
     """Every backward whose gradients are cleared in every round and never used; or that is not called."""
     has_optimizers = any(paths.some(lambda tape: (*tape.of(OptimizerMade), *tape.optimizers())))
-    if has_optimizers and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP) and not _hides_code(paths):
-        yield from _without_step(paths)
+    found = list(_without_step(paths)) if has_optimizers and not _hides_code(paths) else []
+    if found and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP):
+        yield from found
     told: set[Span] = set()
     for fact in paths.some(lambda tape: _named_alone(tape) if tape.optimizers() else ()):
         if fact.at not in told:
@@ -193,12 +194,12 @@ def _called(optimizer: Optimizer) -> object:
 
 def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
     """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
-    if not paths.never(lambda tape: bool(tape.of(Backward)), May.BACKWARD | May.STEP):
-        return
     if any(paths.some(_named_alone)):
         return
     followed = {fact.at for fact in paths.some(used)}
-    yield from paths.some(lambda tape: _unfed_on(tape, followed))
+    found = list(paths.some(lambda tape: _unfed_on(tape, followed)))
+    if found and paths.never(lambda tape: bool(tape.of(Backward)), May.BACKWARD | May.STEP):
+        yield from found
 
 
 def _unfed_on(tape: Tape, followed: AbstractSet[Span]) -> Iterator[tuple[OptimizerStep, Fact]]:
@@ -290,8 +291,9 @@ def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
 
 def _unassigned(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
     """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
-    if paths.never(_fills, May.CLEAR | May.BACKWARD | May.STEP):
-        yield from paths.some(_unassigned_on)
+    found = list(paths.some(_unassigned_on))
+    if found and paths.never(_fills, May.CLEAR | May.BACKWARD | May.STEP):
+        yield from found
 
 
 def _unassigned_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
