@@ -47,6 +47,7 @@ class _Sides:
     then: tuple[ast.AST, ...]
     otherwise: tuple[ast.AST, ...]
     around: ast.AST  # the function, or the module: what can follow a side
+    gives: bool = False  # each is a value: `a if test else b`
 
     def of(self, holds: bool) -> tuple[ast.AST, ...]:
         """The code that only this answer leads to; what follows, too, where the other answer leaves the block."""
@@ -153,6 +154,8 @@ def may_of_side(program: Program, file: str, test: _Place, holds: bool, wanted: 
     found = _sides(source.tree).get(test) if source is not None else None
     if found is None:
         return bool(wanted & May.BIND)
+    if found.gives and wanted & May.BIND:
+        return True
     block = found.of(holds)
     return bool(wanted & May.LEAVE and _leaves(block)) or may(program, block, wanted)
 
@@ -251,13 +254,13 @@ def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[_Place, _Sides]]
             case ast.If():
                 yield from _tested(node.test, _Sides(tuple(node.body), tuple(node.orelse), inner))
             case ast.IfExp():
-                yield from _tested(node.test, _Sides((node.body,), (node.orelse,), inner))
+                yield from _tested(node.test, _Sides((node.body,), (node.orelse,), inner, gives=True))
             case ast.comprehension():
                 for test in node.ifs:
                     yield _place(test), _Sides((inner,), (), inner)
             case ast.BoolOp():
                 for left, right in zip(node.values, node.values[1:], strict=False):
-                    yield _place(left), _Sides((right,), (right,), inner)
+                    yield _place(left), _Sides((right,), (right,), inner, gives=True)
 
 
 def _tested(test: ast.expr, sides: _Sides) -> Iterator[tuple[_Place, _Sides]]:
@@ -265,7 +268,7 @@ def _tested(test: ast.expr, sides: _Sides) -> Iterator[tuple[_Place, _Sides]]:
     yield _place(test), sides
     either = (test, *sides.then, *sides.otherwise)
     parts = (part for part in ast.walk(test) if isinstance(part, ast.expr) and part is not test)
-    yield from ((_place(part), _Sides(either, either, sides.around)) for part in parts)
+    yield from ((_place(part), _Sides(either, either, sides.around, sides.gives)) for part in parts)
 
 
 def _place(node: ast.expr) -> _Place:
