@@ -291,7 +291,7 @@ def judge(
     """
     from gradlint.paths import Paths
 
-    chosen = list(chosen)
+    chosen, found = list(chosen), list[Finding]()
     for _ in range(SETTLING):
         paths = Paths(tapes)
         found = [finding for rule in chosen for finding in rule.findings(paths)]

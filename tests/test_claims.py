@@ -177,10 +177,11 @@ def test_a_function_is_silent_that_does_right_where_the_scaler_is_on(
 
 
 @pytest.mark.parametrize("call", ["advance(optimizer)", "trainer.advance()", "trainer.advance(x)"])
-def test_what_is_out_of_view_may_do_anything_to_what_it_is_given(call: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("work", ["", WORK], ids=["small", "heavy"])
+def test_what_is_out_of_view_may_do_anything_to_what_it_is_given(call: str, work: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "train.py"
     text = START + BOTH + "from other import advance, trainer\n" + LOOP + LOSS + CLEAR + BACK + _otherwise(call)
-    path.write_text(text.replace("WORK", WORK))
+    path.write_text(text.replace("WORK", work))
     assert [
         each.code
         for each in analysis.analyze([path], select=lambda code: True).findings

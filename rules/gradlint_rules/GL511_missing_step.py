@@ -142,11 +142,18 @@ def _without_step(paths: Paths) -> Iterator[Report]:
 
 
 def _never_steps(optimizer: Optimizer, paths: Paths) -> bool:
-    """Whether neither the optimizer nor another one in its place steps on any path, whatever was not run."""
-    held = identities(optimizer.parameters)
+    """Whether neither the optimizer nor another one in its place steps on any path, whatever was not run.
+
+    What some paths alone call, out of view, may step.
+    """
+    called = list(paths.some(lambda tape: [{call.at for call in foreign(tape)}]))
+    held, everywhere = identities(optimizer.parameters), called[0].intersection(*called)
 
     def steps(tape: Tape) -> bool:
         stepping = [step.optimizer for step in tape.of(OptimizerStep)]
+        stepping += [each for each in tape.optimizers() if each.escapes or each.stepped_elsewhere]
+        if any(call.at not in everywhere for call in foreign(tape)):
+            return True
         is_itself = any(_called(each) == _called(optimizer) for each in stepping)
         return is_itself or any(share_across(identities(each.parameters), held) for each in stepping)
 
