@@ -253,6 +253,7 @@ class Assembler:
             made.order = self._order(op.held.serial)
             made.name, made.text = ".".join(op.held.path) or op.held.name or "parameter", ""
             made.storage = self.storage(op.held.cell) if op.held.cell is not None else None
+            made.flags |= self._flags(op.held)
             self._held.setdefault(id(op.held), made)
         elif op.cell is not None:
             made.storage = self.storage(op.cell)
@@ -281,6 +282,11 @@ class Assembler:
             self._parameters[id(held)] = known
         return known
 
+    def _flags(self, held: Held) -> frozenset[str]:
+        moved = self.session.movement.moved.get(held)
+        flags = {"loaded": held.is_loaded, "moved": moved is True, "still": moved is False}
+        return frozenset(name for name, is_so in flags.items() if is_so)
+
     def _order(self, serial: int) -> int:
         """How many events were before what has this serial number."""
         index = bisect.bisect_left(self._orders, (serial, 0))
@@ -304,6 +310,7 @@ class Assembler:
             )  # fmt: skip
             known.parameter, known.name = self.parameter(held), ".".join(held.path) or held.name
             known.storage = self.storage(held.cell) if held.cell is not None else None
+            known.flags |= self._flags(held)
             if frozen:
                 known.cut, known.cut_at = tape.Cut.FROZEN, at(held.frozen_at or held.place)
             self._held[id(held)] = known

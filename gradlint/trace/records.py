@@ -45,6 +45,7 @@ class Held:
     path: tuple[str, ...] = ()
     frozen_at: Place = ()
     cell: Cell | None = None
+    is_loaded: bool = False  # its values came out of a file
     serial: int = field(default_factory=lambda: next(serial))
 
 

@@ -17,7 +17,7 @@ from gradlint.report._object import absolute, as_object
 from gradlint.report._place import listed, printable
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape
-from gradlint.trace import opaque, ranks, recurrent, replicas, routes
+from gradlint.trace import opaque, ranks, recurrent, replicas, routes, trainers
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
@@ -61,6 +61,7 @@ def as_json(report: Report) -> dict[str, Any]:
         ],
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
+        "moved": None if not report.session.movement.moved else not report.session.movement.is_still,
         **(_values(report) if report.session.timeline.wanted else {}),
     }
 
@@ -127,6 +128,7 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
         stream.write(as_text(report, others))
         if options["show_graph"]:
             stream.write("\n" + routes.as_text(report.tape))
+            stream.write("\n" + trainers.as_text(report.tape))
     stream.flush()
     if options["html"] is not None:
         output.write(
@@ -169,7 +171,7 @@ def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]]) -> str:
         printable(f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}") + "\n"
         for each in report.confirmations
     ]
-    parts.append(_summary(report.told))
+    parts.append(_summary(report))
     return "\n".join(part for part in parts if part)
 
 
@@ -206,5 +208,10 @@ def _shortened(route: Sequence[str]) -> Sequence[str]:
     return (*route[:half], f"  ... {len(route) - 2 * half} more\n", *route[-half:])
 
 
-def _summary(told: Sequence[Told]) -> str:
-    return f"{len(told)} finding{'' if len(told) == 1 else 's'}.\n" if told else "No finding.\n"
+def _summary(report: Report) -> str:
+    count, session = len(report.told), report.session
+    if count:
+        return f"{count} finding{'' if count == 1 else 's'}.\n"
+    if session.movement.is_still:
+        return f"No finding, but no parameter has moved in {session.step} step{'' if session.step == 1 else 's'}.\n"
+    return "No finding.\n"

@@ -21,6 +21,7 @@ from gradlint.tape import Kind
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import Frame, Place, here, is_users, nearest
 from gradlint.trace.memory import Memory
+from gradlint.trace.movement import Movement
 from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
 from gradlint.trace.recorder import Recorder
 from gradlint.trace.records import Held, Note, Op, serial
@@ -73,6 +74,7 @@ class Stepper:
     enabled: bool | None = True
     device: str = ""
     unscales: bool = False
+    is_kept: bool = False  # whether the numbers of what it holds now are taken down
     starved: frozenset[int] = frozenset()
     steps: int = 0
 
@@ -147,6 +149,7 @@ class Session:
         self.faults: list[str] = []
         self.blind: dict[str, None] = {}
         self.timeline = Timeline()
+        self.movement = Movement()
         self.scaler: Stepper | None = None
         self.compiled = self.runs_eagerly = False
         self.again = first
@@ -210,7 +213,7 @@ class Session:
     def close(self) -> None:
         """Stop watching and undo what the probes replaced."""
         self.quiet = True
-        for each in self.on_end:
+        for each in (*self.on_end, self.movement.compare):
             self.guarded(each)
         if self.runs_eagerly:
             torch.compiler.set_stance("default")

@@ -79,6 +79,7 @@ from gradlint.tape import (
     ancestors,
 )  # fmt: skip
 from gradlint_rules.asked import of_tape
+from gradlint_rules.held import common_place
 from gradlint_rules.order import names_of, related_statement, together
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, listed, places
@@ -150,7 +151,7 @@ def _sharded_on(tape: Tape) -> Iterator[_Lost]:
         lost = [fact.value for fact in facts if fact.value is not None and _is_stale(fact, optimizer)]
         lost = [value for value in lost if id(value.parameter) in trained and not _holds(optimizers, value)]
         if lost:
-            at, stack = _common_place(lost)
+            at, stack = common_place(lost)
             yield _Lost(at, stack, optimizer, [value.parameter for value in lost if value.parameter])
 
 
@@ -218,7 +219,7 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
     later = [leaf for key, leaf in parameters.items() if key in late or (first is not None and leaf.order > first)]
     if not later or len(later) < len(parameters) or _written_by_hand(tape, later, sinks[0]):
         return None
-    at, stack = _common_place(later)
+    at, stack = common_place(later)
     return _Lost(at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True)
 
 
@@ -252,13 +253,6 @@ def _written_by_hand(tape: Tape, parameters: Sequence[Value], first: Backward) -
     updates = (event for event in tape.of(InPlace) if event.order > first.order)
     written = (value for event in updates for value in ancestors(event.before))
     return any(id(value.parameter) in own for value in written if value.parameter is not None)
-
-
-def _common_place(parameters: Sequence[Value]) -> tuple[Span, tuple[Span, ...]]:
-    """Where all of them are made: the innermost call that they share, and the calls that led there."""
-    ways = [(*leaf.stack, leaf.at) for leaf in parameters]
-    shared = [steps[0] for steps in zip(*ways, strict=False) if len(set(steps)) == 1] or [ways[0][0]]
-    return shared[-1], tuple(shared[:-1])
 
 
 def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:

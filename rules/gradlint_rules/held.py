@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from gradlint.finding import Span
 from gradlint.tape import Backward, Kind, Module, Optimizer, OptimizerStep, Parameter, Tape, Value
 
 STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that was made otherwise
@@ -86,3 +87,10 @@ def is_meant_as_leaf(value: Value) -> bool:
     return bool(sources) and all(
         source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed for source in sources
     )
+
+
+def common_place(parameters: Sequence[Value]) -> tuple[Span, tuple[Span, ...]]:
+    """Where all of them are made: the innermost call that they share, and the calls that led there."""
+    ways = [(*leaf.stack, leaf.at) for leaf in parameters]
+    shared = [steps[0] for steps in zip(*ways, strict=False) if len(set(steps)) == 1] or [ways[0][0]]
+    return shared[-1], tuple(shared[:-1])

@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from gradlint.trace.explain import lineage
-from gradlint.trace.frames import Place, here, is_users, nearest, scopes
+from gradlint.trace.frames import Place, here, is_users, nearest, running, scopes
 from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Held, Op
 from gradlint.trace.session import Session
 
 Module = torch.nn.Module
+_LOADER = "from_pretrained"  # evidence by name: it makes a note of what would be a warning
 
 
 def install(session: Session) -> None:
@@ -24,6 +25,7 @@ def install(session: Session) -> None:
     session.replace(Module, "__init__", lambda original: _init(session, original))
     session.replace(Module, "register_parameter", lambda original: _register(session, original))
     session.replace(Module, "__setattr__", lambda original: _set(session, original))
+    session.replace(Module, "load_state_dict", lambda original: _load(session, original))
     session.replace(Module, "add_module", lambda original: _add(session, original))
     session.replace(Module, "__setstate__", lambda original: _restore(session, original))
     session.before_compiling.append(session.replace(Module, "__call__", lambda original: _call(session, original)))
@@ -51,9 +53,11 @@ def _restore(session: Session, original: Callable[..., Any]) -> Callable[..., An
 def _restored(session: Session, module: torch.nn.Module) -> None:
     """A module was copied or loaded, which neither calls its `__init__` nor registers its parameters."""
     session.modules.append(weakref.ref(module))
+    is_copied = _runs("deepcopy")
     for name, parameter in module._parameters.items():
         if parameter is not None:
             _made(session, name, parameter)
+            session.memory.held(parameter).is_loaded |= not is_copied
             if session.steppers:
                 session.happened("fact", what="copied", held=session.memory.held(parameter), detail=name)
 
@@ -65,6 +69,27 @@ def _register(session: Session, original: Callable[..., Any]) -> Callable[..., A
             session.guarded(_made, session, name, param)
 
     return register_parameter
+
+
+def _load(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        out = original(self, state_dict, *args, **kwargs)
+        if not session.quiet:
+            session.guarded(_loaded, session, self, state_dict)
+        return out
+
+    return load_state_dict
+
+
+def _loaded(session: Session, module: torch.nn.Module, state: Mapping[str, Any]) -> None:
+    for name, parameter in module.named_parameters():
+        if name in state:
+            session.memory.held(parameter).is_loaded = True
+
+
+def _runs(name: str) -> bool:
+    """Whether a function of this name is running."""
+    return any(frame.f_code.co_name == name for frame in running(sys._getframe(1)))
 
 
 def _call(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,6 +131,7 @@ def _owners(session: Session) -> tuple[tuple[Held, int] | None, ...]:
 def _made(session: Session, name: str, parameter: torch.nn.Parameter) -> None:
     held = session.memory.held(parameter, nearest())
     held.name = held.name or name
+    held.is_loaded |= _runs(_LOADER)
     if parameter.dtype is torch.float16:
         session.note("fact", held.place, what="parameter-cast", held=held, detail="half")
 

@@ -57,6 +57,7 @@ def held(session: Session, optimizer: Any) -> Stepper:
     if not same or any(reference() is not each for reference, each in zip(stepper.seen, parameters, strict=False)):
         stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
         stepper.seen = list(map(weakref.ref, parameters))
+        stepper.is_kept = False
     return stepper
 
 
@@ -214,6 +215,9 @@ def _before(session: Session, optimizer: Any) -> None:
         if starved != stepper.starved and stepper.steps:
             session.look_again()
         stepper.starved = starved
+        if not stepper.is_kept:
+            stepper.is_kept = True
+            session.movement.keep(zip(stepper.held, parameters, strict=False))
         if session.timeline.wanted and not any(map(is_captured, parameters)):
             _expect(session, stepper, parameters)
             _measure(session, stepper, parameters)

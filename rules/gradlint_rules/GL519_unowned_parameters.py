@@ -1,0 +1,180 @@
+"""# unowned-parameters (GL519)
+
+Parameters that the program makes get a gradient, and no optimizer ever holds them.
+
+## What it does
+Reports where parameters are made that the backward behind each step reaches, while no optimizer of the program holds
+them and nothing reads their gradient. It is a note where their values were loaded, and where no run has shown it.
+
+## Why it matters
+They look trained, since their `.grad` is filled in every step, and stay as they were initialised: a loss with centres
+of its own, a projection beside the model, a learned temperature.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+body = torch.nn.Linear(4, 8)
+head = torch.nn.Linear(8, 1)  # expect: GL519
+optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = head(body(x).tanh()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+body = torch.nn.Linear(4, 8)
+head = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = head(body(x).tanh()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Or freeze what is to stay as it is: `head.requires_grad_(False)`.
+
+## What it does not report
+- Parameters that some optimizer holds at some time: networks that take turns, phases.
+- Parameters whose gradient is read or set, that a hook sees, or that the program updates itself.
+- What is put into a model after the optimizer was made (GL513), or lies in a plain list (GL514).
+- An optimizer that no backward reaches at all (GL511, GL513).
+
+## Limits
+Optimizers out of view hold what nobody sees: nothing is said where one may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradlint.dataclass import dataclass
+from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
+from gradlint.rule import Report
+from gradlint.tape import Backward, Clip, InPlace, Kind, May, Optimizer, OptimizerMade, OptimizerStep, Tape, Value
+from gradlint.tape import ancestors as ancestors_of
+from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
+from gradlint_rules.asked import of_tape
+from gradlint_rules.held import common_place, identities
+from gradlint_rules.words import calls, listed, places, to_sink
+
+SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
+_HELP = "Hand them to the optimizer, or freeze them (`requires_grad_(False)`)."
+_OTHERWISE = ("attached", "copied", "plain-container", "gradient-set", "gradient-beside", "parameter-hooked")
+_Place = tuple[Span, tuple[Span, ...], int, str]  # what tells a parameter from others on every path
+
+
+@dataclass(frozen=True, slots=True)
+class _Unowned:
+    """The parameters of one model that a backward reaches and no optimizer holds."""
+
+    leaves: tuple[Value, ...]
+    sink: Backward
+    optimizer: Optimizer
+    is_seen: bool
+    is_all: bool  # the optimizer holds nothing that the backward reaches
+
+
+def check(paths: Paths) -> Iterator[Report]:
+    """What gets a gradient and is in no optimizer, by the model that it is part of."""
+    reported: set[Span] = set()
+    for found in paths.some(_unowned_on):
+        if found.is_all and (any(GL511_missing_step.check(paths)) or any(GL513_stale_optimizer.check(paths))):
+            continue
+        leaves = [leaf for leaf in found.leaves if leaf.parameter and _is_nobodys(leaf.parameter.identity, paths)]
+        if not leaves:
+            continue
+        at, stack = common_place(leaves)
+        if at not in reported:
+            reported.add(at)
+            yield _report(found, leaves, at, stack)
+
+
+def _is_nobodys(parameter: _Place, paths: Paths) -> bool:
+    """Whether no optimizer holds a parameter and nothing uses its gradient on any path, whatever was not run."""
+    return bool(paths.never(lambda tape: parameter in _owned_on(tape), May.HOLD | May.READ))
+
+
+def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
+    steps = tape.of(OptimizerStep)
+    optimizers = _optimizers(tape) if steps and tape.complete else []
+    if not optimizers or not all(map(_is_known, optimizers)):
+        return
+    owned, by_root = _owned_on(tape), dict[int, tuple[Backward, bool, dict[int, Value]]]()
+    for sink in _sinks(tape, steps[-1].order):
+        is_all = not any(leaf.parameter and leaf.parameter.identity in owned for leaf in sink.leaves)
+        if is_all and not (tape.traced and next(step for step in steps if step.order > sink.order).starved):
+            continue
+        for leaf in sink.leaves:
+            root = _root_of(leaf)
+            if root is not None and leaf.parameter and leaf.parameter.identity not in owned:
+                by_root.setdefault(root, (sink, is_all, {}))[2].setdefault(id(leaf.parameter), leaf)
+    for sink, is_all, leaves in by_root.values():
+        stepping = next(step.optimizer for step in steps if step.order > sink.order)
+        yield _Unowned(tuple(leaves.values()), sink, stepping, tape.traced, is_all)
+
+
+def _root_of(leaf: Value) -> int | None:
+    """The model that a parameter is part of; None of what is not known to be a parameter that the program makes."""
+    module = leaf.parameter.module if leaf.parameter is not None else None
+    if module is None or leaf.assumed or leaf.kind is not Kind.PARAMETER:
+        return None
+    while module.parent is not None:
+        module = module.parent
+    return None if module.unseen else id(module)
+
+
+def _sinks(tape: Tape, last: int) -> list[Backward]:
+    """The backwards that fill all that they reach, with a step behind them."""
+    return [sink for sink in tape.backwards() if sink.sink == "backward" and sink.inputs is None and sink.order < last]
+
+
+def _optimizers(tape: Tape) -> list[Optimizer]:
+    made = [event.optimizer for event in tape.of(OptimizerMade)]
+    return list({id(each): each for each in (*tape.optimizers(), *made)}.values())
+
+
+def _is_known(optimizer: Optimizer) -> bool:
+    return (
+        optimizer.complete and bool(optimizer.parameters) and not optimizer.escapes and not optimizer.stepped_elsewhere
+    )
+
+
+@of_tape
+def _owned_on(tape: Tape) -> set[_Place]:
+    """The parameters of a path that an optimizer holds, or whose gradient is of use otherwise."""
+    values = [value for one in _optimizers(tape) for value in one.parameters]
+    values += [value for one in _optimizers(tape) for _, earlier in one.earlier for value in earlier]
+    values += [value for clip in tape.of(Clip) if clip.reads_only for value in clip.parameters]
+    values += [fact.value for fact in tape.facts(*_OTHERWISE) if fact.value is not None]
+    values += _written(tape)
+    return {parameter.identity for parameter in identities(values)}
+
+
+def _written(tape: Tape) -> list[Value]:
+    """What the program updates itself, in place, behind the first backward."""
+    first = next((sink.order for sink in tape.backwards()), None)
+    writes = [event for event in tape.of(InPlace) if first is not None and event.order > first]
+    return [value for event in writes for value in ancestors_of(event.before)]
+
+
+def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Span, ...]) -> Report:
+    names = list(dict.fromkeys(f"`{leaf.parameter.path}`" for leaf in leaves if leaf.parameter))
+    shown = listed(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    get, hold = ("gets", "it") if len(names) == 1 else ("get", "them")
+    message = f"{shown} {get} a gradient, and no optimizer holds {hold}: nothing trains {hold}"
+    name = found.optimizer.name or found.optimizer.cls
+    taken = Related(found.optimizer.at, f"`{name}` takes other parameters here")
+    is_sure = found.is_seen and not any("loaded" in leaf.flags for leaf in leaves)
+    related = places(at, *calls(stack, ()), taken, to_sink(found.sink))
+    return Report(at, message, _HELP, related, None if is_sure else Severity.NOTE)
