@@ -47,6 +47,8 @@ Or freeze what is to stay as it is: `head.requires_grad_(False)`.
 - Parameters whose gradient is read or set, that a hook sees, or that the program updates itself.
 - What is put into a model after the optimizer was made (GL513), or lies in a plain list (GL514).
 - An optimizer that no backward reaches at all (GL511, GL513).
+- Parameters beside others of the same model that an optimizer holds: which of them are trained was chosen.
+- Models through which an image is optimised.
 
 ## Limits
 Optimizers out of view hold what nobody sees: nothing is said where one may.
@@ -115,9 +117,12 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         is_all = not any(leaf.parameter and leaf.parameter.identity in owned for leaf in sink.leaves)
         if is_all and not (tape.traced and next(step for step in steps if step.order > sink.order).starved):
             continue
+        chosen = {_root_of(leaf) for leaf in sink.leaves if leaf.parameter and leaf.parameter.identity in owned}
+        if chosen == {None}:
+            continue  # an image is optimised through the model
         for leaf in sink.leaves:
             root = _root_of(leaf)
-            if root is not None and leaf.parameter and leaf.parameter.identity not in owned:
+            if root is not None and root not in chosen and leaf.parameter and leaf.parameter.identity not in owned:
                 by_root.setdefault(root, (sink, is_all, {}))[2].setdefault(id(leaf.parameter), leaf)
     for sink, is_all, leaves in by_root.values():
         stepping = next(step.optimizer for step in steps if step.order > sink.order)

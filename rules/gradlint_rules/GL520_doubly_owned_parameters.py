@@ -61,7 +61,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Backward, Optimizer, OptimizerStep, Parameter, Tape, ZeroGrad
+from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Tape, ZeroGrad
 from gradlint_rules.held import identities
 from gradlint_rules.words import listed, places
 
@@ -90,8 +90,11 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _doubles(tape: Tape) -> Iterator[_Double]:
     fresh, spent = set[int](), dict[int, OptimizerStep]()
-    for event in tape.among(Backward, ZeroGrad, OptimizerStep) if len(tape.optimizers()) > 1 else ():
+    kinds = (Backward, ZeroGrad, OptimizerStep, "gradient-set", "gradient-beside")
+    for event in tape.among(*kinds) if len(tape.optimizers()) > 1 else ():
         match event:
+            case Fact():  # another gradient is put in by hand
+                fresh, spent = set[int](), {}
             case Backward():
                 fresh |= set(map(id, identities(event.leaves)))
                 spent = {key: step for key, step in spent.items() if key not in fresh}
