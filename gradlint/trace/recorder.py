@@ -411,8 +411,6 @@ class Recorder(TorchFunctionMode):
         )
         if not tensor.requires_grad:
             made.cut, made.cut_place = Cut.FROZEN, place
-        else:
-            self.session.came_late(place)
         self.memory.remember(tensor, made)
 
     def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
