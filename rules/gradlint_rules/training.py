@@ -559,16 +559,25 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             anchor = _within_conditions(next(each for each in loop.body if each in nested(backward, source)), backward)
             if any(_is_record(name, wanted, source) for name in names):
                 return _record_detached(names, wanted, anchor, source)
+            if wanted and wanted.isdisjoint(names) and (edits := _detached_where_kept(wanted, backward, source)):
+                return edits
             return source.after(anchor, *(_detached(name, source, loop) for name in names))
+    if edits := _detached_where_kept(wanted, backward, source):
+        return edits
+    if loops and not any(True for _ in calls_of(loops[0], "step")):
+        return _retained(backward, source)
+    raise NoFixError("what is carried has no name here")
+
+
+def _detached_where_kept(wanted: set[str], backward: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    """What an attribute or a container keeps of what is carried detached there; nothing where none keeps it."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Assign):
             for target in _targets(node):
                 named = wanted or _bound_from(target, source.scope(backward), source)
                 if not named.isdisjoint(_keeps(target, node.value)) and _is_carried(node, target, source):
                     return _kept_detached(node, target, source)
-    if loops and not any(True for _ in calls_of(loops[0], "step")):
-        return _retained(backward, source)
-    raise NoFixError("what is carried has no name here")
+    return ()
 
 
 def _within_conditions(statement: ast.stmt, inner: ast.stmt) -> ast.stmt:
