@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import paths
-from gradlint.program import summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,12 +51,8 @@ def is_open(session: Session, may: tape.May) -> bool:
 def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:
     for site, seen in session.visited.items():
         untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
-        if untaken and any(_may(session, seen, not side, may) for side in seen.sides):
+        if untaken and any(session.may_lead_to(seen.at, not side, may) for side in seen.sides):
             yield site, seen
-
-
-def _may(session: Session, seen: paths.Visited, side: bool, may: tape.May) -> bool:
-    return summaries.may_of_side(session.program, seen.at.file, seen.at.test.at, side, may)
 
 
 def _take_back(session: Session, taken: dict[paths.Site, set[bool]]) -> None:
