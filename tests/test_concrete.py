@@ -8,6 +8,7 @@ import pathlib
 import sys
 import sysconfig
 
+import libcst
 import pytest
 from commandline import Run
 from mended import HEAD
@@ -88,11 +89,20 @@ def test_the_tree_of_newer_syntax_is_that_of_python_3_15(text: str, wanted: str)
 
 
 def test_both_readers_give_the_same_tree_of_files_of_the_standard_library() -> None:
-    """A few of them, others for each change of theirs; `benchmarks/readers.py` compares thousands."""
+    """A few of them, others for each change of theirs; `benchmarks/readers.py` compares thousands.
+
+    libcst does not read all of them: `(name): bool = True`.
+    """
     files = pathlib.Path(sysconfig.get_path("stdlib")).rglob("*.py")
     small = [path for path in files if "site-packages" not in path.parts and path.stat().st_size < 12_000]
-    found = {path: difference(text, tree) for path, text, tree in trees(drawn(small, 40))}
+    found, unread = {}, []
+    for path, text, tree in trees(drawn(small, 40)):
+        try:
+            found[path] = difference(text, tree)
+        except libcst.ParserSyntaxError:
+            unread.append(path)
     assert {path: found[path] for path in found if found[path]} == {}
+    assert len(unread) <= 2, unread
 
 
 # what is found

@@ -77,7 +77,7 @@ ACCUMULATED, SCALED = "accumulate_grad_batches=2", 'precision="16-mixed"'
         (f"{ACCUMULATED}, {SCALED}", "", "", []),
         ("", WIPES, "", []),
         (ACCUMULATED, WIPES, "", ["GL505"]),
-        (ACCUMULATED, EARLY, "", []),
+        (ACCUMULATED, EARLY, "", ["GL509"]),
         (SCALED, EARLY, "", ["GL403"]),
         (SCALED, LATE, "", []),
         (SCALED, "", "self.half()", ["GL408"]),

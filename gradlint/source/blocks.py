@@ -30,10 +30,19 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def ends_early(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether something in a loop can end it before it has run over everything: `while`, `break`, `return`."""
+    exits: list[ast.AST] = [each for each in statements(loop, _CLOSED) if isinstance(each, ast.Return)]
+    exits += [each for each in statements(loop, _CLOSED + _LOOPS) if isinstance(each, ast.Break)]
     if isinstance(loop, ast.While):
-        return True
-    returns = any(isinstance(each, ast.Return) for each in statements(loop, _CLOSED))
-    return returns or any(isinstance(each, ast.Break) for each in statements(loop, _CLOSED + _LOOPS))
+        return not (isinstance(loop.test, ast.Constant) and exits and _are_of_iterator(loop, exits))
+    return bool(exits)
+
+
+def _are_of_iterator(loop: ast.While, exits: list[ast.AST]) -> bool:
+    """Whether a loop ends only where an iterator has no more: `except StopIteration: break`."""
+    handlers = [each for each in ast.walk(loop) if isinstance(each, ast.ExceptHandler)]
+    drained = [each for each in handlers if isinstance(each.type, ast.Name) and each.type.id == "StopIteration"]
+    inside = {id(each) for handler in drained for each in ast.walk(handler)}
+    return all(id(each) in inside for each in exits)
 
 
 class _Held(dict[type[ast.AST], tuple[str, ...]]):

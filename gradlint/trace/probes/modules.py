@@ -150,7 +150,7 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                 session.guarded(_attached, session, name, value)
         elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(sys._getframe(1).f_code):
             containers.append((session.moment(), weakref.ref(self), name, here()))
-        elif isinstance(value, torch.Tensor) and session.recording and value.grad_fn is not None:
+        elif isinstance(value, torch.Tensor) and _is_result(session, value) and is_users(sys._getframe(1).f_code):
             op = session.guarded(session.memory.of, value, place := here())
             results.extend([(session.moment(), place, op)] if op is not None else [])
 
@@ -166,6 +166,10 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     results: list[tuple[tuple[int, int], Place, Op]] = []
     session.on_loss.append(tell)
     return set_attribute
+
+
+def _is_result(session: Session, value: torch.Tensor) -> bool:
+    return session.recording and value.grad_fn is not None
 
 
 def _refused(session: Session, module: Any, name: str, value: Any) -> None:

@@ -52,6 +52,7 @@ def _lost(session: Session, way: str) -> None:
     session.blind[f"this torch does not show what {way} gathers: which of its parameters a cut starves is not told"] = (
         None
     )
+    session.happened("fact", what="hidden-shards", detail=way)
 
 
 def _gathering(
