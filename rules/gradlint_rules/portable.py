@@ -80,6 +80,9 @@ def _is_device(value: ast.expr, source: FixSource) -> bool:
                 return said[0] is not None and source.called(said[0]) == "torch.device"
             values = values_of(value, source, value)
             return bool(values) and all(_is_device(each, source) for each in values)
+        case ast.Attribute(value=ast.Name(id="self")):
+            values = values_of(value, source, value)
+            return bool(values) and all(_is_device(each, source) for each in values)
     return False
 
 
