@@ -291,12 +291,13 @@ def judge(
     """
     from gradlint.paths import Paths
 
-    chosen, found = list(chosen), list[Finding]()
-    for _ in range(SETTLING):
+    chosen, asked = list(chosen), 0
+    while True:
         paths = Paths(tapes)
         found = [finding for rule in chosen for finding in rule.findings(paths)]
-        wider = more(tapes, paths.unsettled) if more is not None and paths.unsettled else tapes
         paths.answers.clear()
+        asked += 1
+        wider = more(tapes, paths.unsettled) if more is not None and paths.unsettled and asked < SETTLING else tapes
         if len(wider) == len(tapes):
             break
         tapes = wider

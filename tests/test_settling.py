@@ -8,7 +8,7 @@ import pytest
 
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
-from gradlint.interpret import paths, settling
+from gradlint.interpret import calm, paths, session, settling
 
 PROGRAM = """\
 import torch
@@ -71,3 +71,44 @@ def test_a_claim_about_all_paths_waits_for_the_sides_that_could_refute_it(side: 
 def test_the_steps_for_it_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(settling, "MOST_STEPS", -1)
     assert codes(QUIET, tmp_path) == set()
+
+
+LONG = """\
+import torch
+from torch import nn
+
+
+def table(numbers):
+    rows = {}
+    for i in numbers:
+        for j in numbers:
+            for k in numbers:
+                rows[i, j, k] = [i * j + k, i + j * k, i * k + j]
+    return rows
+
+
+def train(settings, tables):
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    if settings.plain:
+        rows = None
+    else:
+        rows = [[table(range(40)) for name in range(40)] for size in range(40)]
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in torch.randn(3, 2, 4):
+        loss = net[1](net[0](x).detach()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_side_that_takes_all_the_steps_costs_no_other_finding(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(calm, "MAX_CALM", 1_000_000)
+    monkeypatch.setattr(session, "MAX_STEPS", 1_500)  # the side takes 2,700
+    path = tmp_path / "train.py"
+    path.write_text(LONG + "        torch.log(torch.softmax(net[1](x), dim=1)).sum().backward()\n")
+    analysis = analyze([path], select=lambda code: code in ("GL106", "GL702"), without_parts=[path])
+    assert {finding.code for finding in analysis.findings} == {"GL702"}
+    assert not [gap for gap in analysis.gaps if gap.kind == "internal"]

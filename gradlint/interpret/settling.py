@@ -27,20 +27,33 @@ def settle(session: Session, run: Callable[[paths.Oracle], tape.Tape], may: tape
     gives up, or that an exception ends, has shown nothing of what follows: its sides stay untaken.
     """
     turned = {site: seen.turned or paths.alone(site, seen) for site, seen in _open(session, may)}
-    together = [dict(reversed([choice for plan in turned.values() for choice in plan]))] if len(turned) > 1 else []
-    for plan in (*(frozenset(each.items()) for each in together), *turned.values()):
+    together: dict[paths.Choice, bool] = {}
+    for plan in turned.values():
+        for choice, side in plan:
+            together.setdefault(choice, side)
+    for plan in dict.fromkeys([frozenset(together.items()), *turned.values()]):
         if session.settled > MOST_STEPS:
             return
         if all(len(session.visited[site].sides) == 2 for (site, _), _ in plan if site in session.visited):
             continue
         taken = {site: set(seen.sides) for site, seen in session.visited.items()}
-        before = session.steps
-        made = run(paths.Oracle(plan, session.visited))
-        session.settled += session.steps - before
-        if made.complete and not paths.is_lost(made):
+        made = _run(session, run, plan)
+        if made is not None and made.complete and not paths.is_lost(made):
             yield made
         else:
             _take_back(session, taken)
+
+
+def _run(session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan) -> tape.Tape | None:
+    """The tape of a path; None where a call on it takes all the steps, which is no reason to begin the entry again."""
+    before, passed_over = session.steps, dict(session.passed_over)
+    try:
+        return run(paths.Oracle(plan, session.visited))
+    except paths.Restart:
+        session.passed_over = passed_over
+        return None
+    finally:
+        session.settled += session.steps - before
 
 
 def is_open(session: Session, may: tape.May) -> bool:

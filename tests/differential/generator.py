@@ -235,6 +235,8 @@ class _Generator:
 
     def swap(self, nesting: int) -> None:
         first, second = self.variable(), self.variable()
+        if first == second:  # Python 3.11.2 keeps the first of two values for one name
+            first = "_"
         self.emit(f"{first}, {second} = {self.matrix(1)}, {self.matrix(1)}")
 
     def branch(self, nesting: int) -> None:
