@@ -9,10 +9,12 @@ from typing import Any, cast
 
 import pytest
 import torch
+from test_library_python import run
 
 from gradlint import tape
 from gradlint.analysis import analyze
 from gradlint.analyzer import tapes_of
+from gradlint.interpret.values import Const
 from gradlint.library.devices import NEEDS_CUDA
 from gradlint.tape import Cut, Tape, Value
 
@@ -792,3 +794,47 @@ def test_a_step_is_told_however_it_is_spelt(tmp_path: Path, name: str) -> None:
     one = next(each for each in found if list(each.backwards()))
     assert kinds(one) == steps
     assert loss_of(one).requires_grad
+
+
+KNOWN_RANKS = """\
+torch.randn(2, 3).ndim
+torch.randn(2, 3).dim()
+torch.full((2, 3, 4), 0.5).ndim
+torch.full([2, 2], 1).ndim
+torch.zeros((2, 3)).ndim
+torch.zeros(5).ndim
+torch.zeros(2, 3).view(2, -1, 1).ndim
+torch.zeros(2, 3).reshape((3, 2)).clone().ndim
+torch.randn(2, 3).unsqueeze(0).ndim
+torch.empty(2, 3, 4).permute(2, 0, 1).ndim
+torch.ones(3).expand(2, 3).ndim
+nn.Linear(3, 2)(torch.randn(5, 3)).relu().ndim
+torch.randn(*(2, 3)).ndim
+torch.zeros(2, 3).reshape(-1).ndim
+""".splitlines()
+UNKNOWN_RANKS = """\
+torch.randn(2, *rest).ndim
+torch.zeros(rest).ndim
+torch.full(rest, 1).ndim
+torch.zeros([2, *rest]).ndim
+torch.zeros(size=rest).ndim
+torch.zeros(2, 3).view(2, *rest).ndim
+torch.zeros(2, 3).view(rest).ndim
+torch.zeros(2, 3)[rest].ndim
+""".splitlines()
+
+
+@pytest.mark.parametrize("asked", KNOWN_RANKS)
+def test_how_many_axes_a_tensor_has_is_as_torch_says(asked: str) -> None:
+    assert made(f"result = {asked}") == eval(asked, {"torch": torch, "nn": torch.nn})
+
+
+@pytest.mark.parametrize("asked", UNKNOWN_RANKS)
+def test_of_sizes_that_are_not_seen_the_axes_are_not_counted(asked: str) -> None:
+    assert made(f"import unseen\nrest = unseen.sizes()\nresult = {asked}") is None
+
+
+def made(text: str) -> object:
+    """The constant that a script leaves as its result; None of what is not known."""
+    result = run(f"import torch\nfrom torch import nn\n{text}")["result"]
+    return result.value if isinstance(result, Const) else None

@@ -552,3 +552,38 @@ def test_a_context_that_a_method_yields_and_nobody_names(body: str, codes: list[
     path = tmp_path / "plugin.py"
     path.write_text(YIELDING.format(body=body))
     assert [finding.code for finding in gradlint.check([path])] == codes
+
+
+PHASES = "import enum\n\n\nclass Phase(enum.Enum):\n    TRAIN = 0\n    VALID = 1\n"
+BY_PHASE = """\
+import torch
+from torch import nn
+from phases import *
+
+
+def train(settings):
+    net = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def loop(phase):
+        for x in torch.randn(4, 2, 3):
+            loss = net(x).square().mean()
+            if phase == Phase.TRAIN:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+    loop(Phase.TRAIN)
+    with torch.no_grad():
+        loop(Phase.VALID)
+
+
+print(Phase.TRAIN)
+"""
+
+
+def test_what_a_star_imports_is_known_to_functions_of_a_script_that_was_run(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "phases.py").write_text(PHASES)
+    script = tmp_path / "train.py"
+    script.write_text(BY_PHASE)
+    assert gradlint.check(script, select=["GL103"]) == []

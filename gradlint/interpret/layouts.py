@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RELAID = "relaid"  # on a parameter that was given another order in memory
 _DEEPEST = 24  # operations that are followed
 _KEPT = frozenset(["chunk", "contiguous", "dropout", "flip", "linear", "Linear", "softmax", "split", "transpose"])
+_KEPT |= {"rand_like", "randn_like", "zeros_like", "ones_like", "empty_like", "full_like", "randint_like"}
 _SHAPED = frozenset(["view", "reshape", "expand", "permute"])  # what they are given says how many axes come out
 
 
@@ -30,20 +31,24 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
         return _counted([each for place, each in value.arguments if isinstance(place, int)])
     if op in _SHAPED:
         return _counted(given)
-    source = value.argument(0) if value.arguments else next(iter(value.inputs), None)
-    if depth == 0 or not isinstance(source, Value):
+    if depth == 0:
         return None
-    known = rank(source, depth - 1)
-    if known is None:
+    if (
+        op in BY_ELEMENT or op == "lerp"
+    ):  # of several, the one with most axes decides; a weight is taken to have none more
+        known = [rank(source, depth - 1) for source in value.inputs[: 2 if op == "lerp" else None]]
+        return max((each for each in known if each is not None), default=None) if None not in known else None
+    source = value.argument(0, "input") if value.arguments else next(iter(value.inputs), None)
+    if not isinstance(source, Value) or not (op in _KEPT or op == "unsqueeze"):
         return None
-    if op == "unsqueeze":
-        return known + 1
-    keeps = op in _KEPT or (op in BY_ELEMENT and len(value.inputs) == 1)
-    return known if keeps else None
+    of_source = rank(source, depth - 1)
+    return of_source + 1 if of_source is not None and op == "unsqueeze" else of_source
 
 
 def _counted(sizes: list[object]) -> int | None:
-    """How many sizes these are: one that is not known can be a tuple of them."""
+    """How many sizes these are: one that is not known can be a tuple of them; none are written down in another way."""
+    if not sizes:
+        return None
     if len(sizes) == 1 and isinstance(sizes[0], tuple):
         return len(sizes[0])
     are_sizes = len(sizes) > 1 or all(isinstance(size, int) for size in sizes)

@@ -85,10 +85,8 @@ _CASTS = (
 )
 _SHAPES = {
     "size",
-    "dim",
     "numel",
     "nelement",
-    "ndimension",
     "element_size",
     "get_device",
     "stride",
@@ -304,6 +302,8 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     effect = lookup(name)
     if name == "size" and call.constant(0, "dim") == 0:
         return length(m, tensor, call)
+    if name in ("dim", "ndimension"):
+        return _axes(m, tensor)
     if name in _SHAPES or name in _PREDICATES or name.startswith("is_"):
         symbol = m.symbol(tensor).derive(
             (name, tuple(m.symbol(arg) for arg in call.values)), f"{tensor.node.title}.{name}()"
@@ -359,14 +359,23 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
     else:
         made = tensors.constant(m, name, call.node, call.frame, _fill(plain, call), dtype)
     if plain in shapes.FRESH:
-        shape = call.args[0].items if call.args and isinstance(call.args[0], Sequence) else call.args
-        sizes = [Const(size.written, size.at) if isinstance(size, Const) and size.written else size for size in shape]
-        made.node.arguments = tensors.given(m, sizes, {})
+        made.node.arguments = tensors.given(m, _sizes(plain, call), {})
     elif made.node.kind is Kind.DATA:
         made.node.arguments = tensors.given(m, call.args, call.kwargs)
     elif model is not None:
         made.node.arguments = tensors.given(m, [model], {})
     return _as_declared(made, call)
+
+
+def _sizes(plain: str, call: Call) -> list[Abstract]:
+    """The sizes that a tensor is made with; none where there can be more of them."""
+    first = call.args[0] if call.args else None
+    if isinstance(first, Sequence):
+        shape, is_open = first.items, first.open
+    else:
+        shape, is_open = call.args[:1] if plain == "full" else call.args, call.open
+    written = [Const(size.written, size.at) if isinstance(size, Const) and size.written else size for size in shape]
+    return [] if is_open else written
 
 
 def _as_declared(made: Tensor, call: Call) -> Tensor:
@@ -701,6 +710,14 @@ def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 @attribute("torch.Tensor", "ndim")
 def ndim(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return _axes(m, tensor)
+
+
+def _axes(m: Machine, tensor: Tensor) -> Abstract:
+    """How many axes a tensor has; a number where the program writes down the sizes of what it is computed from."""
+    known = layouts.rank(tensor.node)
+    if known is not None:
+        return Const(known)
     return Unknown(m.symbol(tensor).derive("ndim", f"{tensor.node.title}.ndim"), data=True, type="number")
 
 

@@ -358,11 +358,13 @@ class Program:
 
     def _starred(self, frame: Frame) -> tuple[Frame, ...]:
         """The modules whose names `from … import *` brings into one, directly or through another, in their order."""
+        if frame.source is None:  # a script that is run itself
+            return ()
         for known in self.starred.get(frame.code.path, ()):
             self.ask(known, parts.STARS)
         if frame.code.path not in self.starred:
             found = {Path(frame.code.path): frame}
-            pending = [(frame, star) for star in reversed(frame.source.stars)] if frame.source is not None else []
+            pending = [(frame, star) for star in reversed(frame.source.stars)]
             while pending:
                 importer, star = pending.pop()
                 target = self.resolve(Path(importer.code.path), star.module, star.level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.tape import Kind, Value, ancestors
+from gradlint.tape import DType, Kind, Value, ancestors
 from gradlint_rules.words import bare
 
 _SELECTS = {"getitem", "index", "index_select", "gather", "take", "take_along_dim", "masked_select", "narrow", "select"}
@@ -52,6 +52,7 @@ _BOUNDED_BOTH = {"sigmoid", "Sigmoid", "softmax", "Softmax", "tanh", "Tanh", "co
 _BOUNDED_BOTH |= {"cosine_similarity", "CosineSimilarity", "normalize", "hardsigmoid", "relu6", "ReLU6"}
 _BOUNDED = {*_BOUNDED_BOTH, "log_softmax", "LogSoftmax", "logsigmoid", "LogSigmoid"}
 _SPREADS = {"add", "sub", "mul", "div", "sum", "mean", "matmul", "mm", "bmm", "einsum", "cat", "stack"}
+_ADDS = {"sum", "nansum", "mean", "nanmean", "cumsum", "scatter_add", "index_add"}
 _LEFT_OUT = -1e4  # the exponential of which, beside that of a usual logit, is zero in float32
 _SMALL = 1e-2  # what is added against a zero
 _DEPTH = 8
@@ -135,9 +136,17 @@ def _is_above_zero(value: Value) -> bool:
         return any(isinstance(given := _constant(source), int | float) and given > 0 for source in value.inputs)
     if name == "add":
         others = [given for _, given in value.arguments if given not in value.inputs]
-        added = any(not isinstance(other, int | float) or other > 0 for other in others)
+        added = any(not isinstance(other, int | float) or other > 0 for other in others) or _count_all(value.inputs)
         return added and all(is_never_negative(source) for source in value.inputs)
     return name in _POSITIVE and not (name in SOFTMAX and leaves_out(value))
+
+
+def _count_all(counts: tuple[Value, ...]) -> bool:
+    """Whether these count a mask and the rest: `mask.sum() + (~mask).sum()`."""
+    masks = [count.inputs[0] for count in counts if bare(count.op) == "sum" and count.inputs]
+    return len(masks) == len(counts) == 2 and any(
+        one.inputs[:1] == (other,) and one.dtype is DType.BOOL for one, other in (masks, masks[::-1])
+    )
 
 
 def leaves_out(softmax: Value) -> bool:
@@ -158,14 +167,24 @@ def passes_relu(value: Value) -> bool:
     return any(bare(source.op) in _RELU for source in zero_with(value))
 
 
-def is_never_negative(value: Value) -> bool:
+def is_never_negative(value: Value, depth: int = 0) -> bool:
     """Whether the numbers of `value` are zero or above."""
     found = origin(value, selected=False)
     name = bare(found.op)
     if name in ("clamp", "clip", "clamp_min"):
         low = found.argument(1, "min")
         return low is not None and (not isinstance(low, int | float) or low >= 0)
+    if name in _ADDS and found.inputs and depth < _DEPTH:
+        terms = [source for source in found.inputs if len(found.inputs) == 1 or source.dtype is not DType.INTEGER]
+        return all(_adds_nothing_negative(source, depth + 1) for source in terms)  # an index is no term
     return name in ("abs", "norm", "vector_norm") or name in _RELU or name in _POSITIVE or is_square(found)
+
+
+def _adds_nothing_negative(value: Value, depth: int) -> bool:
+    """Whether a term of a sum is zero or above, as a mask is."""
+    number = _constant(value)
+    is_large = isinstance(number, int | float) and number >= 0
+    return is_large or value.dtype is DType.BOOL or is_never_negative(value, depth)
 
 
 def is_square(value: Value, depth: int = 0) -> bool:

@@ -32,6 +32,11 @@ def _changing() -> frozenset[str]:
 
 
 @functools.cache
+def _fractions() -> frozenset[str]:
+    return frozenset(_facts()["fractions"].split())
+
+
+@functools.cache
 def _results() -> dict[str, str]:
     return {name: kind for kind, names in _facts()["results"].items() for name in names.split()}
 
@@ -55,6 +60,8 @@ def outside(m: Machine, call: Call) -> Abstract | None:
     made = same(m, call, call.name, call.values, kind)
     if call.name in _changing() or call.name.partition(".")[0] in _changing():
         made.symbol = m.unknown(text(call)).symbol
+    if call.name in _fractions():  # `if random() < share`, where the share is 0 or 1
+        m.oracle.facts.low[made.symbol.asked], m.oracle.facts.high[made.symbol.asked] = (0.0, False), (1.0, True)
     return made
 
 
