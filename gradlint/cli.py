@@ -40,6 +40,7 @@ _FORMATS = f"How to report: {', '.join(formats())}."
 _FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
 _FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
 BAR = 30  # characters
+MEANT = {"help": "--help", "explain": "rule", "rules": "rule", "lint": "check", "run": "trace", "lsp": "server"}
 PATIENCE = 1.0  # seconds before a terminal is shown how far we are
 _Command = Callable[..., object]
 
@@ -75,7 +76,18 @@ def _complain(message: str) -> int:
     return 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+class _Commands(click.Group):
+    """The commands; of a word that stands for one elsewhere, it is said what it is called here."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (meant := MEANT.get(args[0])) and self.get_command(context, args[0]) is None:
+            raise click.UsageError(f"no such command {args[0]!r}; `gradlint {meant}` is meant")
+        return super().resolve_command(context, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(__version__, prog_name="gradlint", message="%(prog)s %(version)s")
 @click.pass_context
 def gradlint(context: click.Context) -> None:
@@ -88,7 +100,9 @@ gradlint.add_command(trace)
 
 
 @gradlint.command(
-    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    short_help="Mend a copy of SCRIPT, run both, and compare.",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def verify(words: tuple[str, ...]) -> int:
@@ -115,7 +129,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
     return click.option(name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes), help=help_text)
 
 
-@gradlint.command()
+@gradlint.command(short_help="Check Python files and notebooks.")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_codes_option("--select", "Use these rules only: codes, their beginnings, or ALL.")
 @_codes_option("--extend-select", "Use these rules, too.")
@@ -329,7 +343,7 @@ def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settin
     return done
 
 
-@gradlint.command()
+@gradlint.command(short_help="Run the fix of one rule over a tree.")
 @click.argument("code")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--unsafe-fixes", is_flag=True, help="Mend what changes more than the bug, too.")
@@ -350,7 +364,7 @@ def codemod(code: str, paths: tuple[str, ...], unsafe_fixes: bool, diff: bool, j
     return 2 if failed else int(diff and bool(repaired.contents))
 
 
-@gradlint.command()
+@gradlint.command(short_help="Print the page of a rule, or the list of all.")
 @click.argument("code", required=False)
 def rule(code: str | None) -> None:
     """Print the page of the rule CODE (a code or a name), or the list of all rules."""
@@ -366,7 +380,7 @@ def rule(code: str | None) -> None:
         raise UserError(f"no rule has the code or name {code!r}{did_you_mean(code, known)}")
 
 
-@gradlint.command()
+@gradlint.command(short_help="Answer an editor (the language server).")
 def server() -> None:
     """Answer an editor on standard input and output (the Language Server Protocol)."""
     with needing("pygls", "lsprotocol", told="the language server needs pygls: pip install 'torch-gradlint[lsp]'"):

@@ -77,6 +77,8 @@ def test_gradlint_alone_prints_its_help(run: Run) -> None:
     ("arguments", "complaint"),
     [
         (("chek",), "No such command 'chek'. Did you mean 'check'?"),
+        (("help",), "no such command 'help'; `gradlint --help` is meant"),
+        (("explain", "GL101"), "no such command 'explain'; `gradlint rule` is meant"),
         (("check", "--selct", "GL0"), "no such option '--selct'; did you mean '--select'?"),
         (("check", "--select", "GL0001"), "--select: no rule has the code 'GL0001'; did you mean 'GL001'?"),
         (("check", "--output-format", "jsom"), "did you mean 'json'?"),

@@ -3,19 +3,54 @@
 import os
 import pathlib
 import re
+import runpy
+from xml.etree import ElementTree
 
 import pytest
 from commandline import Run
 
+from gradlint.rule import rules
+
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLE = re.compile(r"<!-- example: .*? -->\n```console\n\$ gradlint (.*?)\n(.*?)```\n<!-- end -->", re.DOTALL)
+TOOLS = ROOT / "tools"
 
 
-def test_the_example_shows_what_gradlint_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    ((command, shown),) = EXAMPLE.findall(README)
-    assert run(*command.split()).out == shown
+def test_the_pictured_report_is_what_gradlint_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = runpy.run_path(str(TOOLS / "pictures.py"))
+    monkeypatch.chdir(tool["EXAMPLE"])
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    said = run(*tool["COMMAND"]).out
+    drawn = (tool["IMAGES"] / "report.svg").read_text(encoding="utf-8")
+    assert drawn == tool["picture"](tool["shown"](said)), "python tools/pictures.py draws it"
+    ElementTree.fromstring(drawn)
+
+
+def test_a_picture_has_the_lines_and_colours_of_the_terminal() -> None:
+    picture = runpy.run_path(str(TOOLS / "pictures.py"))["picture"]
+    drawn = ElementTree.fromstring(picture("\x1b[1;31merror\x1b[0m: a<b\n" + "word " * 30))
+    texts = [element for element in drawn.iter() if element.tag.endswith("}text")]
+    assert ["".join(text.itertext()) for text in texts] == ["error: a<b", ("word " * 20)[:-1], "word " * 10]
+    assert texts[0][0].attrib == {"font-weight": "bold", "fill": "#ff7b72"}
+
+
+def test_the_readme_can_be_read_anywhere() -> None:
+    """PyPI and mirrors know no relative links; a picture that is linked is there."""
+    links = re.findall(r"\]\((.*?)\)", README)
+    assert all(link.startswith("https://") for link in links)
+    site = "https://torch-gradlint.readthedocs.io/images/"
+    pictures = [link.removeprefix(site) for link in links if link.startswith(site)]
+    assert len(pictures) == 2
+    assert all((ROOT / "docs/images" / name).is_file() for name in pictures)
+    assert "# expect:" not in README
+
+
+def test_the_table_of_the_readme_knows_all_rules() -> None:
+    told = set()
+    for row in re.findall(r"^\| (GL.*?) \|", README, re.MULTILINE):
+        first, last = (int(word[2:]) for word in (re.findall(r"GL\d+", row)[index] for index in (0, -1)))
+        told |= {f"GL{number:03}" for number in range(first, last + 1)}
+    assert {code for code in rules() if not code.startswith("GL0") and code.startswith("GL")} == told
 
 
 @pytest.mark.parametrize("name", ["run", "test"])

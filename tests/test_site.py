@@ -75,10 +75,11 @@ def test_pages_that_are_tested_elsewhere_are_tested_there() -> None:
         assert f'"{page}"' in (ROOT / "tests" / test).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_first_page_shows_what_gradlint_says(
-    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
-    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     ((name, program, said),) = re.findall(
         r"<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?```console\n\$ gradlint check \1\n(.*?)```", text, re.DOTALL
     )

@@ -14,6 +14,7 @@ _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 
 
 @click.command(
+    short_help="Run a script and report where its gradients are lost.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Options of gradlint stand before SCRIPT, those of the script after it.",
 )
