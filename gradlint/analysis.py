@@ -195,7 +195,7 @@ def _coverage(records: Mapping[Path, Record], missed: Sequence[Span]) -> Coverag
     files = {str(path) for path in records}
     losses = coverage.joined(result.losses for result in results)
     sides = coverage.taken(result.branches for result in results)
-    entries = (each for record in records.values() for each in (record.results or {}).items())
+    entries = [each for record in records.values() for each in (record.results or {}).items()]
     parts = [result for entry, result in entries if entry.contract]
     return Coverage(
         sum(len(record.backwards) for record in records.values()),
@@ -204,6 +204,7 @@ def _coverage(records: Mapping[Path, Record], missed: Sequence[Span]) -> Coverag
         tuple(taken for (path, *_), taken in sides.items() if path in files),
         len(parts),
         sum(all(gap.kind not in _GIVEN_UP for gap in part.gaps) for part in parts),
+        len(entries) - len(parts),
     )
 
 

@@ -179,7 +179,14 @@ class Checked:
         names = fingerprints(found, self.texts.quoted, settings.root)
         return tuple(found[told] for told in baseline.without(tuple(found), names, baseline.read(settings.baseline)))
 
-    def outcome(self, settings: Settings, *, color: bool = False, findings: Iterable[Finding] | None = None) -> Outcome:
+    def outcome(
+        self,
+        settings: Settings,
+        *,
+        color: bool = False,
+        quiet: bool = False,
+        findings: Iterable[Finding] | None = None,
+    ) -> Outcome:
         """What a report tells of this check: of these findings, or of all that are wanted."""
         told = map(self.texts.told, self.wanted(settings) if findings is None else findings)
         ordered = tuple(sorted(told, key=lambda finding: finding.sort_key))
@@ -194,6 +201,7 @@ class Checked:
             texts.raw_edits,
             tuple(texts.located(gap.at) for gap in self.unreached),
             self.coverage,
+            quiet,
         )
 
 

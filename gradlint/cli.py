@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from gradlint import __version__, config
+from gradlint import __version__, completion, config
 from gradlint.errors import UserError, needing
 from gradlint.guess import did_you_mean
 from gradlint.report import formats, render, shows_fixes
-from gradlint.report._place import count, printable
+from gradlint.report._place import count, printable, shown_path
 from gradlint.trace.command import trace
 
 if TYPE_CHECKING:
@@ -126,11 +126,14 @@ def _parsed(parse: Callable[[Any], object]) -> Callable[[click.Context, click.Pa
 
 
 def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
-    return click.option(name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes), help=help_text)
+    return click.option(
+        name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes), help=help_text,
+        shell_complete=completion.codes,
+    )  # fmt: skip
 
 
 @gradlint.command(short_help="Check Python files and notebooks.")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(allow_dash=True))
 @_codes_option("--select", "Use these rules only: codes, their beginnings, or ALL.")
 @_codes_option("--extend-select", "Use these rules, too.")
 @_codes_option("--ignore", "Leave these rules out.")
@@ -138,15 +141,19 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--extend-include", multiple=True, metavar="PATTERN", help="Check these files, too: '*.md'.")
 @click.option("--force-exclude", is_flag=True, default=None, help="Exclude files that are named as PATH, too.")
 @click.option("--no-parts", "parts", flag_value=False, default=None, help="Leave out what has no trainer in view.")
-@click.option("--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS)
+@click.option(
+    "--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS,
+    shell_complete=completion.words(formats),
+)  # fmt: skip
 @click.option("--output-file", type=_FILE, help="Write the report to this file.")
 @click.option(
     "--min-severity", metavar="SEVERITY", callback=_parsed(config.parse_severity),
-    help="Report nothing below note, warning or error.",
+    help="Report nothing below note, warning or error.", shell_complete=completion.words(lambda: config.SEVERITIES),
 )  # fmt: skip
 @click.option(
     "--fail-on", metavar="SEVERITY", callback=_parsed(config.parse_threshold),
     help="Exit with 1 from this severity on, or never.  [default: warning]",
+    shell_complete=completion.words(lambda: (*config.SEVERITIES, "never")),
 )  # fmt: skip
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: mend what changes more than the bug, too.")
@@ -165,10 +172,22 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--add-ignore", metavar="REASON", help="Write a suppression with this reason for each finding.")
 @click.option("--gaps", is_flag=True, help="List on standard error where the analysis gave up.")
 @click.option("--stdin-filename", metavar="PATH", help="What to call standard input, which `-` reads.")
+@click.option("--watch", is_flag=True, help="Check again what a change of a file touches, until Ctrl-C.")
+@click.option("--show-files", is_flag=True, help="List the files that would be checked, and check nothing.")
+@click.option("--show-settings", is_flag=True, help="Show the settings for the first PATH, and check nothing.")
+@click.option(
+    "--config", "assigned", multiple=True, metavar="KEY=VALUE", callback=_parsed(config.assigned),
+    help="A setting, as in pyproject.toml, which it outweighs.",
+)  # fmt: skip
+@click.option("--isolated", is_flag=True, help="Read no settings from pyproject.toml.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings, and nothing else.")
+@click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+    help="Colours: for terminals, or as said.",
+)  # fmt: skip
 def check(paths: tuple[str, ...], **options: Any) -> int:
     """Check the Python files under PATH (by default, under this folder)."""
     from gradlint import checker, garbage
-    from gradlint.coverage import as_json
     from gradlint.source.document import file_of
 
     garbage.collect_seldom()
@@ -176,15 +195,23 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     options["paths"] = paths
     settings_for = _settings_finder(options)
     settings = settings_for(pathlib.Path.cwd())
+    if options["show_settings"]:
+        click.echo(config.shown(settings_for(_folder_of(paths))), nl=False)
+        return 0
+    if options["watch"]:
+        return _watch(options)
     given = {pathlib.Path(options["stdin_filename"] or STDIN): sys.stdin.buffer.read()} if STDIN in paths else {}
-    files = [*given, *_files([path for path in paths or (".",) if path != STDIN], settings_for)]
+    files = [*given, *_named(options, settings_for)]
+    if options["show_files"]:
+        click.echo("".join(f"{shown_path(str(file))}\n" for file in files), nl=False)
+        return 0
     if not files:
         return 0
     _refuse_misplaced(options, given)
     if options["fix"] or options["diff"]:
         return _fix(files, settings_for, settings, given, options)
     cache = _cache_folder(options, settings)
-    with _progress() as progress:
+    with _progress(options) as progress:
         checked = checker.check(
             files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
             keeps=cache is not None or shows_fixes(settings.output_format),
@@ -194,6 +221,13 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     if options["add_ignore"]:
         on_disk = [each for each in checked.wanted(settings) if pathlib.Path(file_of(each.at.path)) not in given]
         return _add_ignores(on_disk, options["add_ignore"], settings)
+    return _tell(checked, settings, options)
+
+
+def _tell(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> int:
+    """Writes the report of a check, and what else is asked for beside it; the exit code."""
+    from gradlint.coverage import as_json
+
     outcome = _outcome(checked, settings, options)
     _write(render(settings.output_format, outcome), options["output_file"], settings)
     if options["coverage"]:
@@ -204,6 +238,48 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     else:
         _tell_own_mistakes(checked.gaps)
     return int(settings.fails(outcome.findings))
+
+
+def _named(options: Mapping[str, Any], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
+    """The files that the command line names; standard input is none."""
+    return _files([path for path in options["paths"] or (".",) if path != STDIN], settings_for)
+
+
+def _folder_of(paths: Sequence[str]) -> pathlib.Path:
+    """The folder of the first path: that itself, or where the file stands."""
+    first = pathlib.Path(os.path.abspath(next((path for path in paths if path != STDIN), ".")))
+    return first if first.is_dir() else first.parent
+
+
+def _watch(options: Mapping[str, Any]) -> int:
+    """Checks, and checks again as soon as a file has changed: of the rest, what was found before is taken."""
+    from gradlint import checker
+    from gradlint.watch import wait, watch
+
+    if refused := [name for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]:
+        raise UserError(f"--watch changes nothing: it is of no use with --{refused[0].replace('_', '-')}")
+    if STDIN in options["paths"]:
+        raise UserError("--watch goes with files")
+
+    def look(before: Checked | None) -> tuple[Checked, Sequence[pathlib.Path]]:
+        settings_for = _settings_finder(options)
+        settings = settings_for(pathlib.Path.cwd())
+        files = _named(options, settings_for)
+        cache = _cache_folder(options, settings) if before is None else None
+        with _progress(options) as progress:
+            checked = checker.check(
+                files, settings_for, given={}, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
+                before=before,
+            )  # fmt: skip
+        if sys.stdout.isatty():
+            click.clear()
+        _tell(checked, settings, options)
+        sys.stdout.flush()
+        folders = {file.parent for file in files} | {settings.root}  # a new file changes its folder
+        return checked, [*files, *checked.kept.records, *folders, settings.root / "pyproject.toml"]
+
+    watch(look, wait)
+    return 0
 
 
 def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, bytes]) -> None:
@@ -234,14 +310,14 @@ def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Pat
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def _progress(options: Mapping[str, Any]) -> Iterator[Callable[[int, int], None]]:
     """Shows on a terminal how many files are done, once it takes long; it is gone again at the end."""
     began = time.monotonic()
-    shown = False
+    shown, wanted = False, sys.stderr.isatty() and not options["quiet"]
 
     def progress(done: int, size: int) -> None:
         nonlocal shown
-        if sys.stderr.isatty() and (shown or time.monotonic() - began > PATIENCE):
+        if wanted and (shown or time.monotonic() - began > PATIENCE):
             shown = True
             filled = BAR * done // max(size, 1)
             click.echo(f"\r[{'#' * filled}{'-' * (BAR - filled)}] {done}/{size} files", nl=False, err=True)
@@ -270,7 +346,8 @@ def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -
         from gradlint.fix.offers import offered
 
         found = offered(checked, settings, options["jobs"] or _cores())
-    return checked.outcome(settings, color=options["output_file"] is None and _has_color(), findings=found)
+    color = options["output_file"] is None and _has_color(options["color"])
+    return checked.outcome(settings, color=color, quiet=options["quiet"], findings=found)
 
 
 def _fix(
@@ -285,7 +362,8 @@ def _fix(
     repaired = repair(Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given, cache))
     if options["diff"]:
         click.echo("".join(repaired.diff()), nl=False)
-        click.echo(f"Would fix: {repaired.fixed}.", err=True)
+        if not options["quiet"]:
+            click.echo(f"Would fix: {repaired.fixed}.", err=True)
         return int(bool(repaired.contents))
     if options["verify"] and not _is_proved(files, repaired, settings, options):
         return 1
@@ -297,7 +375,8 @@ def _fix(
         click.echo(report, nl=False, err=True)
     else:
         _write(report, options["output_file"], settings)
-    click.echo(f"Fixed: {repaired.fixed}. Left: {len(outcome.findings)}.", err=True)
+    if not options["quiet"]:
+        click.echo(f"Fixed: {repaired.fixed}. Left: {len(outcome.findings)}.", err=True)
     return 2 if failed else int(settings.fails(outcome.findings))
 
 
@@ -365,19 +444,31 @@ def codemod(code: str, paths: tuple[str, ...], unsafe_fixes: bool, diff: bool, j
 
 
 @gradlint.command(short_help="Print the page of a rule, or the list of all.")
-@click.argument("code", required=False)
-def rule(code: str | None) -> None:
+@click.argument("code", required=False, shell_complete=completion.rule_names)
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def rule(code: str | None, output_format: str) -> None:
     """Print the page of the rule CODE (a code or a name), or the list of all rules."""
+    from gradlint.report._object import rules_as_json
     from gradlint.rule import rules
 
-    known = {name: each for each in rules().values() for name in (each.code, each.name)}
-    if code is None:
+    if code is not None:
+        known = {name: each for each in rules().values() for name in (each.code, each.name)}
+        found = known.get(code.upper()) or known.get(code.lower())
+        if found is None:
+            raise UserError(f"no rule has the code or name {code!r}{did_you_mean(code, known)}")
+        click.echo(rules_as_json(found) if output_format == "json" else found.page, nl=False)
+    elif output_format == "json":
+        click.echo(rules_as_json(tuple(rules().values())), nl=False)
+    else:
         for each in rules().values():
             click.echo(f"{each.code}  {each.severity.label:7}  {each.name}")
-    elif found := known.get(code.upper()) or known.get(code.lower()):
-        click.echo(found.page, nl=False)
-    else:
-        raise UserError(f"no rule has the code or name {code!r}{did_you_mean(code, known)}")
+
+
+@gradlint.command("completion", short_help="Print what a shell completes gradlint's words with.")
+@click.argument("shell", type=click.Choice(completion.SHELLS))
+def completion_script(shell: str) -> None:
+    """Print the completion of SHELL, for its settings: `eval "$(gradlint completion bash)"`."""
+    click.echo(completion.script(gradlint, shell))
 
 
 @gradlint.command(short_help="Answer an editor (the language server).")
@@ -398,7 +489,13 @@ def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
     values = {key: options[key] for key in keys if options[key] is not None}
     if options["write_baseline"]:
         values["baseline"] = None
-    return config.settings_finder(lambda settings: settings.overridden(selection, options["exclude"], values, include))
+
+    def override(settings: Settings) -> Settings:
+        if options["assigned"]:
+            settings = config.over(settings, options["assigned"], "--config", pathlib.Path.cwd())
+        return settings.overridden(selection, options["exclude"], values, include)
+
+    return config.settings_finder(override, isolated=options["isolated"])
 
 
 def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
@@ -412,9 +509,9 @@ def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.
     if paths and not found.files:
         message = f"nothing to check: no Python file under {', '.join(paths)}"
         message += f" ({found.left_out} left out by settings or .gitignore)" if found.left_out else ""
-        if not found.named:
+        if not found.left_out:
             raise UserError(message)
-        _complain(message)  # what was named is excluded on purpose: --force-exclude
+        _complain(message)  # what was named is excluded on purpose
     return found.files
 
 
@@ -422,8 +519,10 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _has_color() -> bool:
-    """Colours for a terminal, unless NO_COLOR says otherwise; FORCE_COLOR wants them in a pipe, too."""
+def _has_color(asked: str) -> bool:
+    """Colours as asked, else for a terminal, unless NO_COLOR says otherwise; FORCE_COLOR wants them in a pipe, too."""
+    if asked != "auto":
+        return asked == "always"
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

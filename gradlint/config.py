@@ -19,7 +19,7 @@ from gradlint.rule import rules
 
 EVERY = "ALL"
 Threshold = Severity | Literal["never"]
-_SEVERITIES = tuple(severity.label for severity in Severity)
+SEVERITIES = tuple(severity.label for severity in Severity)
 _INCLUDE = (".py", ".ipynb")
 DEFAULT_EXCLUDE = (
     ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".pytype",
@@ -72,6 +72,7 @@ class Settings:
     min_severity: Severity = Severity.NOTE
     fail_on: Threshold = Severity.WARNING
     baseline: pathlib.Path | None = None
+    required_version: str | None = None
 
     @functools.cached_property
     def exclusion(self) -> Patterns:
@@ -143,11 +144,18 @@ def _patterns(lines: Iterable[str]) -> Patterns:
         raise UserError(f"must hold patterns as in a .gitignore: {error}") from None
 
 
-def settings_finder(override: Callable[[Settings], Settings]) -> Callable[[pathlib.Path], Settings]:
-    """Tells the settings that hold in a folder: those of the nearest pyproject.toml that has any, else the defaults."""
+def settings_finder(
+    override: Callable[[Settings], Settings], *, isolated: bool = False
+) -> Callable[[pathlib.Path], Settings]:
+    """Tells the settings that hold in a folder: those of the nearest pyproject.toml that has any, else the defaults.
+
+    `isolated`: no file is read.
+    """
 
     @functools.cache
     def settings_for(folder: pathlib.Path) -> Settings:
+        if isolated:
+            return override(Settings(pathlib.Path.cwd()))
         file = folder / "pyproject.toml"
         if file.is_file() and (table := _table(file)) is not None:
             return override(read(table, file))
@@ -158,19 +166,64 @@ def settings_finder(override: Callable[[Settings], Settings]) -> Callable[[pathl
 
 def read(table: Mapping[str, Any], file: pathlib.Path) -> Settings:
     """The settings in the table `[tool.gradlint]` of `file`."""
-    name = shown_path(str(file))
+    return over(Settings(file.parent), table, f"{shown_path(str(file))}: [tool.gradlint]", file.parent)
+
+
+def over(settings: Settings, table: Mapping[str, Any], place: str, root: pathlib.Path) -> Settings:
+    """These settings with those of a table on top: `place` says where it stands, and paths in it begin at `root`."""
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _KEYS:
-            raise UserError(f"{name}: [tool.gradlint] has no setting {key!r}{did_you_mean(key, _KEYS)}")
+            raise UserError(f"{place} has no setting {key!r}{did_you_mean(key, _KEYS)}")
         try:
             values[key.replace("-", "_")] = _KEYS[key](value)
         except UserError as error:
-            raise UserError(f"{name}: [tool.gradlint] {key}: {error}") from None
+            raise UserError(f"{place} {key}: {error}") from None
     if "baseline" in values:
-        values["baseline"] = file.parent / values["baseline"]
+        values["baseline"] = root / values["baseline"]
     select, extend, ignore = (values.pop(key, default) for key, default in _SELECTION)
-    return Settings(file.parent, (Selection(select, extend, ignore),), **values)
+    kept = () if select is not None else settings.selections
+    return replace(settings, selections=(*kept, Selection(select, extend, ignore)), **values)
+
+
+def assigned(words: Iterable[str]) -> Mapping[str, Any]:
+    """The table that `KEY=VALUE` words make: a value is written as in TOML, or is a plain word."""
+    table: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"must be KEY=VALUE, not {word!r}")
+        table[key.strip()] = _toml(value.strip())
+    return table
+
+
+def _toml(text: str) -> object:
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text
+
+
+def shown(settings: Settings) -> str:
+    """The settings as a table of TOML that brings them about; the rules by their codes."""
+    values = {key: getattr(settings, key.replace("-", "_")) for key in _KEYS if key not in ("select", *_ADDED)}
+    values = {"select": [code for code in rules() if settings.selects(code)], **values}
+    lines = [f"{key} = {_as_toml(value)}" for key, value in values.items() if value is not None]
+    return "\n".join([f"# of the files below {shown_path(str(settings.root))}", "[tool.gradlint]", *lines]) + "\n"
+
+
+def _as_toml(value: object) -> str:
+    import json
+
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{json.dumps(key)} = {_as_toml(held)}' for key, held in value.items())}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value.label if isinstance(value, Severity) else str(value))
 
 
 def parse_codes(words: Sequence[str]) -> tuple[str, ...]:
@@ -193,12 +246,12 @@ def parse_format(word: object) -> str:
 
 def parse_severity(word: object) -> Severity:
     """The severity that `word` names."""
-    return Severity.parse(_one_of(_SEVERITIES)(word))
+    return Severity.parse(_one_of(SEVERITIES)(word))
 
 
 def parse_threshold(word: object) -> Threshold:
     """The least severity that fails, or that none does."""
-    return "never" if _one_of((*_SEVERITIES, "never"))(word) == "never" else parse_severity(word)
+    return "never" if _one_of((*SEVERITIES, "never"))(word) == "never" else parse_severity(word)
 
 
 def _table(file: pathlib.Path) -> Mapping[str, Any] | None:
@@ -260,6 +313,22 @@ def _one_of(words: Sequence[str]) -> Callable[[object], str]:
     return parse
 
 
+def _version(value: object) -> str:
+    """Which versions of gradlint may run here, as in requirements; a version by itself is the only one."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    from gradlint import __version__
+
+    text = _string(value)
+    try:
+        allowed = SpecifierSet(f"=={text}" if text[:1].isdigit() else text, prereleases=True)
+    except InvalidSpecifier:
+        raise UserError(f"must say versions as requirements do (`>=0.1`), not {value!r}") from None
+    if __version__ not in allowed:
+        raise UserError(f"this is gradlint {__version__}, and {text!r} is asked for")
+    return text
+
+
 _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "select": _codes,
     "extend-select": _codes,
@@ -276,7 +345,9 @@ _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "min-severity": parse_severity,
     "fail-on": parse_threshold,
     "baseline": _string,
+    "required-version": _version,
 }
+_ADDED = ("extend-select", "ignore")
 _SELECTION: tuple[tuple[str, Any], ...] = (("select", None), ("extend_select", ()), ("ignore", ()))
 
 

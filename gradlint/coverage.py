@@ -90,6 +90,7 @@ class Coverage:
     branches: tuple[int, ...] = ()  # the sides that were taken of each
     parts: int = 0  # with a hazard
     entered: int = 0  # of these, those that a path has run to the end
+    programs: int = 0  # entries that are no part: scripts, functions and methods that train
 
     def count(self, *shown: Shown) -> int:
         """How many losses all of this was shown of."""
@@ -100,7 +101,7 @@ class Coverage:
         return {
             "backwards": {
                 "written": self.written,
-                "reached": self.written - len(self.missed),
+                "reached": self.reached,
                 "missed": [_place(located(at)) for at in self.missed],
             },
             "losses": {"reached": len(self.losses), "to_known_parameters": self.count(Shown.PARAMETERS)},
@@ -110,21 +111,28 @@ class Coverage:
                 "in_a_second_round": self.count(Shown.LOOP, Shown.AGAIN),
             },
             "branches": {"met": len(self.branches), "both_sides": sum(sides == BOTH for sides in self.branches)},
+            "entries": {"programs": self.programs, "parts": self.parts},
             "parts": {"with_hazard": self.parts, "entered": self.entered},
         }
+
+    @property
+    def reached(self) -> int:
+        """How many calls of `backward` a path came to."""
+        return self.written - len(self.missed)
 
     def lines(self) -> list[str]:
         """The sums, one a line: `12 of 14 training steps reached`."""
         losses, loops = len(self.losses), self.count(Shown.LOOP)
         sums = (
-            (self.written - len(self.missed), self.written, "training steps reached"),
+            (self.reached, self.written, "training steps reached"),
             (self.count(Shown.PARAMETERS), losses, "losses lead to parameters in view"),
             (self.count(Shown.STEP), losses, "losses have a step of an optimizer behind them"),
             (self.count(Shown.LOOP, Shown.AGAIN), loops, "losses in loops seen in a second round"),
             (sum(sides == BOTH for sides in self.branches), len(self.branches), "branches taken both ways"),
             (self.entered, self.parts, "parts run to their end"),
         )
-        return [f"{some:6} of {whole} {what}" for some, whole, what in sums if whole]
+        entries = [f"{self.programs + self.parts:6} entries: {self.programs} programs, {self.parts} parts"]
+        return [*entries, *(f"{some:6} of {whole} {what}" for some, whole, what in sums if whole)]
 
 
 def _place(at: Span) -> str:

@@ -86,7 +86,6 @@ def test_gradlint_alone_prints_its_help(run: Run) -> None:
         (("check", "--jobs", "0"), "--jobs"),
         (("check", "trian.py"), "trian.py: no such file or folder; did you mean 'train.py'?"),
         (("check", "empty"), "nothing to check: no Python file under empty"),
-        (("check", "--exclude", "*.py"), "no Python file under . (1 left out by settings or .gitignore)"),
         (("check", "--output-file", "no/such/folder"), "--output-file: no/such/folder cannot be written"),
         (("rule", "GL0001"), "no rule has the code or name 'GL0001'; did you mean 'GL001'?"),
     ],

@@ -68,6 +68,7 @@ def test_steps_losses_branches_and_parts_are_counted(folder: pathlib.Path, run: 
         "losses": {"reached": 1, "to_known_parameters": 1},
         "steps": {"behind_a_loss": 1, "losses_in_loops": 1, "in_a_second_round": 1},
         "branches": {"met": 1, "both_sides": 1},
+        "entries": {"programs": 2, "parts": 2},
         "parts": {"with_hazard": 2, "entered": 1},
     }
 

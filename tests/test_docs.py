@@ -58,6 +58,13 @@ def test_the_readme_has_the_commands_for_a_fresh_machine(name: str) -> None:
     assert len(re.findall(rf"<!-- {name} -->\n```sh\n.*?\n```", README, re.DOTALL)) == 1
 
 
+def test_the_manual_page_is_that_of_the_commands() -> None:
+    tool = runpy.run_path(str(TOOLS / "man_page.py"))
+    page = tool["PAGE"].read_text(encoding="utf-8")
+    assert page == tool["page"](), "python tools/man_page.py writes it"
+    assert all(line[:1] != "'" and (line[:1] != "." or re.match(r"\.[A-Z]+", line)) for line in page.splitlines())
+
+
 def test_ci_can_be_run() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 

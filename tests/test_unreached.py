@@ -34,7 +34,7 @@ def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 def test_the_last_line_names_the_steps_that_were_not_reached(script: pathlib.Path, run: Run) -> None:
     done = run("check", "--no-cache", "train.py")
-    assert done.out == "Nothing found in 1 file; 1 training step was not reached (train.py:6).\n"
+    assert done.out == "Nothing found in 1 file (1 training step); 1 training step was not reached (train.py:6).\n"
     assert done.code == 0
 
 

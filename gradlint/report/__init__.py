@@ -36,6 +36,7 @@ class Outcome:
     raw_edits: Callable[[Fix], tuple[Edit, ...]] = _its_edits  # the edits of a fix there
     unreached: tuple[Span, ...] = ()  # the calls of `backward` to which no path came: nothing is known of them
     coverage: Coverage = Coverage()
+    quiet: bool = False  # nothing but the findings
 
 
 @functools.cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.report import Outcome
 from gradlint.report._place import shown_path
-from gradlint.rule import Report, rules
+from gradlint.rule import Report, Rule, rules
 
 UNREACHED = "GL004"
 
@@ -26,6 +26,27 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "fix": _fix(finding.fix) if finding.fix else None,
         "related": [_related(related) for related in finding.related],
         "url": rules()[finding.code].url,
+    }
+
+
+def rules_as_json(told: Rule | Sequence[Rule]) -> str:
+    """What `gradlint rule --output-format json` says: an object for one rule, a list of such for several."""
+    import json
+
+    found = _rule(told) if isinstance(told, Rule) else [_rule(each) for each in told]
+    return json.dumps(found, indent=2) + "\n"
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "severity": rule.severity.label,
+        "summary": rule.summary,
+        "fixable": rule.fix is not None,
+        "at_run_time": rule.at_run_time,
+        "explanation": rule.page,
+        "url": rule.url,
     }
 
 

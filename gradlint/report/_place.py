@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gradlint.finding import Severity, Span
 
 if TYPE_CHECKING:
+    from gradlint.coverage import Coverage
     from gradlint.report import Outcome
 
 _MOST_MISSED = 3
@@ -50,15 +51,27 @@ def listed(names: Collection[str], most: int) -> str:
     return ", ".join(itertools.islice(names, most)) + more
 
 
+def ending(outcome: Outcome) -> Sequence[str]:
+    """The lines behind the findings: the summary, but for those who want nothing but findings."""
+    return () if outcome.quiet else (summary(outcome),)
+
+
 def summary(outcome: Outcome) -> str:
-    """One line that says how much was found, in how many files, and which training steps were not looked at."""
+    """One line: how much was found, in how many files, what of them was run and which training steps were not."""
     by_severity = collections.Counter(finding.severity for finding in outcome.findings)
-    files, missed = count(outcome.files, "file"), _missed(outcome.unreached)
+    files, missed = f"{count(outcome.files, 'file')}{_run(outcome.coverage)}", _missed(outcome.unreached)
     if not by_severity:
         return f"Nothing found in {files}{missed}."
     kinds = [count(by_severity[kind], kind.label) for kind in sorted(Severity, reverse=True) if by_severity[kind]]
     text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
     return f"Found {text} in {files}{missed}."
+
+
+def _run(coverage: Coverage) -> str:
+    """` (3 training steps, 1 part)`: what was run of the files, if anything was."""
+    counts = ((coverage.reached, "training step"), (coverage.entered, "part"))
+    told = ", ".join(count(number, noun) for number, noun in counts if number)
+    return f" ({told})" if told else ""
 
 
 def _missed(unreached: Sequence[Span]) -> str:

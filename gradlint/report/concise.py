@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradlint.report import Outcome
-from gradlint.report._place import printable, shown_path, summary
+from gradlint.report._place import ending, printable, shown_path
 
 
 def render(outcome: Outcome) -> str:
@@ -12,4 +12,4 @@ def render(outcome: Outcome) -> str:
         f"{shown_path(finding.at.path)}:{finding.at.place}: {finding.severity.label}[{finding.code}] {finding.message}"
         for finding in outcome.findings
     ]
-    return "\n".join([*map(printable, lines), summary(outcome)]) + "\n"
+    return "".join(f"{line}\n" for line in [*map(printable, lines), *ending(outcome)])

@@ -8,7 +8,7 @@ from gradlint.finding import Finding, Severity, Span
 from gradlint.report import Outcome
 from gradlint.report._frame import frame
 from gradlint.report._paint import Paint
-from gradlint.report._place import printable, shown_path, summary
+from gradlint.report._place import ending, printable, shown_path
 from gradlint.rule import rules
 
 _MOST_RELATED = 3  # with the finding's own place: four
@@ -19,7 +19,7 @@ def render(outcome: Outcome) -> str:
     """Every finding as a paragraph, then how many there are."""
     paint = Paint(outcome.color)
     paragraphs = [_paragraph(finding, outcome, paint) for finding in outcome.findings]
-    return "\n".join([*paragraphs, summary(outcome) + "\n"])
+    return "\n".join([*paragraphs, *(f"{line}\n" for line in ending(outcome))])
 
 
 def _paragraph(finding: Finding, outcome: Outcome, paint: Paint) -> str:

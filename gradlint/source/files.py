@@ -22,7 +22,6 @@ class Discovery:
 
     files: tuple[pathlib.Path, ...]
     left_out: int
-    named: bool  # every path given is a file that --force-exclude leaves out
 
 
 class RealPath:
@@ -61,7 +60,7 @@ def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discov
         else:
             walk.add(path)
     files = tuple(sorted(walk.files.values(), key=lambda path: path.parts))  # paths themselves compare slowly
-    return Discovery(files, walk.left_out + forced_out, forced_out == len(paths))
+    return Discovery(files, walk.left_out + forced_out)
 
 
 def real_paths(files: Iterable[pathlib.Path]) -> list[pathlib.Path]:
