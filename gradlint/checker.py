@@ -158,6 +158,7 @@ class Checked:
     kept: Cache
     unreached: tuple[Gap, ...] = ()  # the calls of `backward` to which no path came
     coverage: Coverage = Coverage()
+    before: frozenset[str] = frozenset()  # the fingerprints of what is not new
 
     def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
         """Those of the checked files that are one of these or import one, by any way; all, where that was not kept."""
@@ -172,12 +173,13 @@ class Checked:
         return {pathlib.Path(os.path.realpath(program)) for program in self.texts.programs(file)}  # links may go round
 
     def wanted(self, settings: Settings) -> tuple[Finding, ...]:
-        """The findings that are bad enough and not in the baseline."""
+        """The findings that are bad enough, not in the baseline and new."""
         found = {self.texts.told(each): each for each in self.findings if each.severity >= settings.min_severity}
-        if not settings.baseline:
+        if not settings.baseline and not self.before:
             return tuple(found.values())
         names = fingerprints(found, self.texts.quoted, settings.root)
-        return tuple(found[told] for told in baseline.without(tuple(found), names, baseline.read(settings.baseline)))
+        known = {*self.before, *(baseline.read(settings.baseline) if settings.baseline else ())}
+        return tuple(found[told] for told in baseline.without(tuple(found), names, known))
 
     def outcome(
         self,

@@ -168,6 +168,8 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--statistics", is_flag=True, help="Count the findings by rule, as --output-format statistics does.")
 @click.option("--coverage", type=_FILE, help="Write what was looked at to this file, as JSON.")
 @click.option("--baseline", type=_FILE, help="Do not report the findings that this file holds.")
+@click.option("--diff-base", metavar="REV", help="Report only what is new since this commit of git.")
+@click.option("--importers", is_flag=True, help="Check the files that import PATH, too.")
 @click.option("--write-baseline", type=_FILE, help="Write the findings to this file, and leave with 0.")
 @click.option("--add-ignore", metavar="REASON", help="Write a suppression with this reason for each finding.")
 @click.option("--gaps", is_flag=True, help="List on standard error where the analysis gave up.")
@@ -216,6 +218,8 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
             files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
             keeps=cache is not None or shows_fixes(settings.output_format),
         )  # fmt: skip
+    if options["diff_base"] and checked.findings:
+        checked = replace(checked, before=_before(files, settings_for, settings, options))
     if options["write_baseline"]:
         return _write_baseline(options["write_baseline"], checked, settings)
     if options["add_ignore"]:
@@ -242,7 +246,26 @@ def _tell(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> i
 
 def _named(options: Mapping[str, Any], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
     """The files that the command line names; standard input is none."""
-    return _files([path for path in options["paths"] or (".",) if path != STDIN], settings_for)
+    files = _files([path for path in options["paths"] or (".",) if path != STDIN], settings_for)
+    if not options["importers"] or not files:
+        return files
+    from gradlint.importers import importers
+    from gradlint.source.files import discover
+
+    roots = dict.fromkeys(settings_for(file.absolute().parent).root for file in files)
+    return [*files, *importers(files, discover(list(roots), settings_for).files)]
+
+
+def _before(
+    files: Sequence[pathlib.Path], settings_for: SettingsFor, settings: Settings, options: Mapping[str, Any]
+) -> frozenset[str]:
+    """The fingerprints of what was found in the commit that is the base."""
+    from gradlint.since import found_before
+
+    try:
+        return found_before(options["diff_base"], files, settings_for, settings, options["jobs"] or _cores())
+    except UserError as error:
+        raise UserError(f"--diff-base: {error}") from None
 
 
 def _folder_of(paths: Sequence[str]) -> pathlib.Path:
@@ -256,8 +279,8 @@ def _watch(options: Mapping[str, Any]) -> int:
     from gradlint import checker
     from gradlint.watch import wait, watch
 
-    if refused := [name for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]:
-        raise UserError(f"--watch changes nothing: it is of no use with --{refused[0].replace('_', '-')}")
+    if refused := [name for name in ("fix", "diff", "write_baseline", "add_ignore", "diff_base") if options[name]]:
+        raise UserError(f"--watch tells all there is: it is of no use with --{refused[0].replace('_', '-')}")
     if STDIN in options["paths"]:
         raise UserError("--watch goes with files")
 
@@ -295,6 +318,8 @@ def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, b
     asked = [f"--{name.replace('_', '-')}" for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]
     if {"--write-baseline", "--add-ignore"} & set(asked) and len(asked) > 1:
         raise UserError(f"{' and '.join(asked)} are for runs of their own")
+    if options["diff_base"] and {"--fix", "--diff", "--write-baseline"} & set(asked):
+        raise UserError(f"--diff-base says what is reported: it is of no use with {asked[0]}")
     silent = [f"--{name}" for name in ("gaps", "coverage") if options[name]]
     if silent and asked:
         raise UserError(f"{silent[0]} says nothing beside {asked[0]}")

@@ -310,6 +310,7 @@ def test_whatever_is_hidden_comes_back(source: str) -> None:
 
 
 @example(['%\\\r?"'])  # the second line is hidden before the first, which goes on in it
+@example(["=\r?\\\r?"])  # a line that is hidden goes on in one that would be
 @example(["\\\r"])  # with the end of line that the program has behind a cell, Python reads it
 @given(st.lists(st.text(alphabet="x=1%!?@0#cel \\\n\r'\"(é"), max_size=4))
 def test_a_notebook_is_its_program_and_back(sources: list[str]) -> None:

@@ -40,7 +40,8 @@ def _hidden_in_newer(lines: list[str], mark: str) -> str:
     hidden = list(lines)
     magic = [number for number, line in enumerate(lines) if _is_magic(line)]
     for number in magic:
-        _hide(hidden, number, mark)
+        if hidden[number] == lines[number]:  # the line before may go on in it
+            _hide(hidden, number, mark)
     if not parses("".join(hidden)):
         return "".join(lines)
     for number in magic:

@@ -50,7 +50,7 @@ class Gist:
 
 def gist(content: bytes, modules: AbstractSet[str]) -> Gist:
     """What the screen has to know of a file with these bytes; `modules` are the names of those that are checked."""
-    words = frozenset(map(bytes.decode, _imported_words(content)))
+    words = frozenset(map(bytes.decode, imported_words(content)))
     is_of_another = _is_of_another(content)
     return Gist(not is_of_another and _has_words(content), is_of_another, words & modules, _speaks(content.lower()))
 
@@ -75,7 +75,7 @@ def _speaks(lowered: bytes) -> bool:
     return (b"gradlint:" in lowered or b"noqa" in lowered) and _SPEAKS.search(lowered) is not None
 
 
-def _is_dynamic(content: bytes) -> bool:
+def is_dynamic(content: bytes) -> bool:
     """Whether modules can be named by strings."""
     by_name = b"import_module" in content or b"__import__" in content
     return by_name or (b"exec" in content and _EXEC.search(content) is not None)
@@ -106,8 +106,8 @@ def module_name(path: str) -> str:
     return os.path.basename(folder) if stem == "__init__" else stem
 
 
-def _imported_words(content: bytes) -> frozenset[bytes]:
+def imported_words(content: bytes) -> frozenset[bytes]:
     """The words of a file's imports, comments and all; every word where modules are named by strings."""
-    if _is_dynamic(content):
+    if is_dynamic(content):
         return frozenset(_WORD.findall(content))
     return frozenset(_WORD.findall(b" ".join(_IMPORT.findall(content))))
