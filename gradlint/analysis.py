@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradlint.analyzer import Given
 
 Progress = Callable[[int, int], None]
+FOLLOWED = 20  # times less that a file costs which is only imported
 _GIVEN_UP = ("part", "internal")
 
 
@@ -49,32 +50,37 @@ def analyze(
     kept: Cache | None = None,
     keeps: bool = True,
     without_parts: Collection[Path] = (),
+    shard: parallel.Shard | None = None,
 ) -> Analysis:
     """What the selected rules say of `files`; `sources` holds texts that differ from what is on disk.
 
     Of files that are not to be `entered` it is only said whether they parse; all are entered where that is not given.
     Of those `without_parts` only what trains is entered.
     `kept` is what earlier analyses by the same rules have found, and takes what this one finds, where it `keeps` that.
-    `progress` is told how many files are done.
+    `progress` is told how many files are done. Of the work, a `shard` is what belongs to it: of the other files, it is
+    said of all calls of `backward` that no path came to them, as far as this shard has seen.
     """
     real = dict(zip(files, real_paths(files), strict=True))
     names = {place: path for path, place in real.items()}
     texts = {path.resolve(): text for path, text in (sources or {}).items()}
     chosen = tuple(rule.code for rule in rules().values() if select(rule.code))
-    parts = parallel.batches({path: _size(path, texts) for path in names})
+    sizes = {path: _size(path, texts) for path in names}
     inside = frozenset(names if entered is None else (real[path] for path in entered))
+    every = parallel.batches(sizes)
+    costs = {path: size if path in inside else size // FOLLOWED for path, size in sizes.items()}
+    parts = every if shard is None else shard.share(every, costs)
     apart = frozenset(real[path] for path in without_parts)
     kept = Cache() if kept is None else kept
     kept.forget([path for path in names if path in kept.records and kept.records[path].entered != (path in inside)])
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
-    done = 0
+    done, size = 0, sum(map(len, parts))
     before = gc.get_threshold()
     try:
         for part, records in _results(parts, (texts, chosen, inside, apart), kept, keeps, jobs):
             results[part] = records
             done += len(part)
             if progress is not None:
-                progress(done, len(names))
+                progress(done, size)
     finally:
         memo.forget()
         gc.set_threshold(*before)  # which batches that are analysed in this process leave as they need it
@@ -84,8 +90,38 @@ def analyze(
         kept.keep(records for records in results.values() if records)
     met = [item for records in results.values() for item in (records or {}).items()]
     checked = {path: record for path, record in met if record.results is not None}
-    unreached = list(_unreached(checked, found))
-    return _collect(found, faults, names, unreached, checked)
+    unreached = list(_unreached({path: record.backwards for path, record in checked.items()}, found))
+    analysis = _collect(found, faults, names, unreached, checked)
+    if shard is None:
+        return analysis
+    others = _written({path for part in every for path in part if path in inside} - checked.keys(), texts)
+    elsewhere = _missed(_unreached(others, found), names)
+    return replace(analysis, unreached=tuple(sorted((*analysis.unreached, *elsewhere), key=lambda gap: gap.sort_key)))
+
+
+def _written(paths: Iterable[Path], texts: Mapping[Path, str]) -> Mapping[Path, Sequence[Written]]:
+    """The calls of `backward` in these files, which are not entered."""
+    from gradlint.program.entries import backwards
+    from gradlint.source.parse import Source, parse
+
+    found: dict[Path, Sequence[Written]] = {}
+    for path in paths:
+        text = texts[path] if path in texts else _text(path)
+        source = parse(str(path), text) if "backward" in text else None
+        if isinstance(source, Source):
+            found[path] = backwards(source)
+    return found
+
+
+def _text(path: Path) -> str:
+    """The text of a file; "" where there is none to read."""
+    from gradlint.source import document
+
+    try:
+        text = document.decode(str(path), document.read(path))
+    except OSError:
+        return ""
+    return text if isinstance(text, str) else ""
 
 
 def _size(path: Path, texts: Mapping[Path, str]) -> int:
@@ -140,11 +176,11 @@ def _of_part(part: parallel.Batch, records: Mapping[Path, Record] | None) -> Ite
             yield from (records[path].results or {}).values()
 
 
-def _unreached(records: Mapping[Path, Record], results: Sequence[Result]) -> Iterator[Gap]:
-    """The calls of `backward` in the files that were entered to which no path came."""
+def _unreached(backwards: Mapping[Path, Sequence[Written]], results: Sequence[Result]) -> Iterator[Gap]:
+    """Those of the calls of `backward` in files to which no path came."""
     reached = {place for result in results for place in result.reached}
-    for path, record in records.items():
-        for written in record.backwards:
+    for path, calls in backwards.items():
+        for written in calls:
             if (str(path), written.line) not in reached:
                 at = Span(str(path), written.line, 1, written.line, 1)
                 yield Gap("unreached", at, _reason(str(path), written, results))
@@ -171,7 +207,7 @@ def _collect(
     unreached: Iterable[Gap],
     records: Mapping[Path, Record],
 ) -> Analysis:
-    shown = _Shown({str(resolved): str(path) for resolved, path in names.items()})
+    shown = _shown(names)
     findings: dict[tuple[str, Span], Finding] = {}
     for finding in (finding for result in results for finding in result.findings):
         known = findings.get((finding.code, finding.at))
@@ -179,12 +215,12 @@ def _collect(
             findings[finding.code, finding.at] = finding
     gaps = {gap for result in results for gap in result.gaps}
     renamed = (_renamed(finding, shown) for finding in findings.values())
-    missed = sorted((replace(gap, at=_span(gap.at, shown)) for gap in unreached), key=lambda gap: gap.sort_key)
+    missed = _missed(unreached, names)
     return Analysis(
         tuple(sorted(renamed, key=lambda finding: finding.sort_key)),
         tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in gaps), key=lambda gap: gap.sort_key)),
         tuple(sorted((replace(fault, at=_span(fault.at, shown)) for fault in faults), key=lambda fault: fault.at)),
-        tuple(missed),
+        missed,
         _coverage(records, [gap.at for gap in missed]),
     )
 
@@ -206,6 +242,16 @@ def _coverage(records: Mapping[Path, Record], missed: Sequence[Span]) -> Coverag
         sum(all(gap.kind not in _GIVEN_UP for gap in part.gaps) for part in parts),
         len(entries) - len(parts),
     )
+
+
+def _missed(unreached: Iterable[Gap], names: Mapping[Path, Path]) -> tuple[Gap, ...]:
+    """Calls that no path came to, as reports tell them, in order."""
+    shown = _shown(names)
+    return tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in unreached), key=lambda gap: gap.sort_key))
+
+
+def _shown(names: Mapping[Path, Path]) -> _Shown:
+    return _Shown({str(resolved): str(path) for resolved, path in names.items()})
 
 
 class _Shown(dict[str, str]):

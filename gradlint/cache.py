@@ -34,6 +34,7 @@ from gradlint.source.screen import Gist
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
 MOST_BYTES = 200 << 20  # of all of them
+_STAMP = "stamp"
 _MARK, _IGNORE = ".gitignore", "# made by gradlint\n*\n"
 Imports = dict[tuple[str, int], Path | None]
 
@@ -113,7 +114,7 @@ class Cache:
             _warn("gradlint: %s was not made by gradlint: nothing is kept", folder)
             return cls()
         apart = sorted(map(str, without_parts))
-        key = [_stamp(), str(sys.version_info[:3]), *chosen, *sorted(map(str, files)), str(len(apart)), *apart]
+        key = [_stamp(folder), str(sys.version_info[:3]), *chosen, *sorted(map(str, files)), str(len(apart)), *apart]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
         kept = _load(file)
         return cls(file, _holding(kept, contents), kept.gists, kept)
@@ -215,14 +216,31 @@ def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
         merged[path] = replace(results, imports=imports, content=content, parts=parts)
 
 
-@functools.cache
-def _stamp() -> str:
-    """What changes with any file of gradlint and of its rules."""
-    folders = [Path(__file__).parent, *(Path(part) for package in packages() for part in package.__path__)]
-    found = sorted(path for folder in folders for pattern in ("*.py", "*.toml") for path in folder.rglob(pattern))
-    states = ((path, path.stat()) for path in found)
-    whole = "".join(f"{path} {state.st_mtime_ns} {state.st_size}\n" for path, state in states)
-    return hashlib.sha256(os.fsencode(whole)).hexdigest()
+def _stamp(folder: Path) -> str:
+    """What changes with the text of any file of gradlint and of its rules, wherever these are installed.
+
+    The files are read where they are not those that were read last: another machine has installed them at another time.
+    """
+    tops = [Path(__file__).parent, *(Path(part) for package in packages() for part in package.__path__)]
+    found = [(top, path) for top in tops for kind in ("*.py", "*.toml") for path in sorted(top.rglob(kind))]
+    states = ((path, path.stat()) for _, path in found)
+    state = digest(os.fsencode("".join(f"{path} {each.st_mtime_ns} {each.st_size}\n" for path, each in states)))
+    known = _read_stamp(folder / _STAMP)
+    if known.get("state") == state and "texts" in known:
+        return known["texts"]
+    texts = digest("".join(f"{path.relative_to(top)} {digest(path.read_bytes())}\n" for top, path in found).encode())
+    if folder.is_dir():
+        with contextlib.suppress(OSError):  # where nothing can be kept, that is told when results are written
+            _write(folder / _STAMP, json.dumps({"state": state, "texts": texts}))
+    return texts
+
+
+def _read_stamp(file: Path) -> Mapping[str, str]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def content_of(path: Path) -> str:

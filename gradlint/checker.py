@@ -20,6 +20,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding, Fix, Related, Span
 from gradlint.fingerprint import fingerprints
 from gradlint.interpret.gaps import Gap
+from gradlint.parallel import Shard
 from gradlint.report import Outcome
 from gradlint.rule import Report, rules
 from gradlint.source import document
@@ -218,12 +219,13 @@ def check(
     before: Checked | None = None,
     judging: bool = False,
     keeps: bool = True,
+    shard: Shard | None = None,
 ) -> Checked:
     """What is wrong in `files`; `given` holds the content of those that are not to be read from disk.
 
     Without a `cache`, what has not changed since the check `before` of these files is taken from there. Where it is for
     `judging` fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil.
-    `keeps`: another check will come after it, or another run.
+    `keeps`: another check will come after it, or another run. `shard`: the part of the work that is done here.
     """
     texts = Texts({str(path): content for path, content in given.items()})
     digests: dict[str, str] = {}
@@ -260,6 +262,7 @@ def check(
         kept=kept,
         keeps=keeps,
         without_parts=[pathlib.Path(path) for path in apart if path in gists],
+        shard=shard,
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     heard = [path for path in programs if path not in gists or gists[path].speaks]

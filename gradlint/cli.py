@@ -163,6 +163,10 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 )
 @click.option("--run", "command", metavar="COMMAND", help="What --verify runs: 'train.py --epochs 1'.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]")
+@click.option(
+    "--shard", metavar="K/N", callback=_parsed(config.parse_shard),
+    help="Do the K-th of N parts of the work; `gradlint merge` joins their reports.",
+)  # fmt: skip
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep the results of unchanged files.")
 @click.option("--cache-dir", type=_FOLDER, help="Where to keep them.  [default: .gradlint_cache]")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule, as --output-format statistics does.")
@@ -216,7 +220,7 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     with _progress(options) as progress:
         checked = checker.check(
             files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
-            keeps=cache is not None or shows_fixes(settings.output_format),
+            keeps=cache is not None or shows_fixes(settings.output_format), shard=options["shard"],
         )  # fmt: skip
     if options["diff_base"] and checked.findings:
         checked = replace(checked, before=_before(files, settings_for, settings, options))
@@ -279,7 +283,9 @@ def _watch(options: Mapping[str, Any]) -> int:
     from gradlint import checker
     from gradlint.watch import wait, watch
 
-    if refused := [name for name in ("fix", "diff", "write_baseline", "add_ignore", "diff_base") if options[name]]:
+    if refused := [
+        name for name in ("fix", "diff", "write_baseline", "add_ignore", "diff_base", "shard") if options[name]
+    ]:
         raise UserError(f"--watch tells all there is: it is of no use with --{refused[0].replace('_', '-')}")
     if STDIN in options["paths"]:
         raise UserError("--watch goes with files")
@@ -320,6 +326,8 @@ def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, b
         raise UserError(f"{' and '.join(asked)} are for runs of their own")
     if options["diff_base"] and {"--fix", "--diff", "--write-baseline"} & set(asked):
         raise UserError(f"--diff-base says what is reported: it is of no use with {asked[0]}")
+    if options["shard"] and asked:
+        raise UserError(f"--shard does a part of the work: it is of no use with {asked[0]}")
     silent = [f"--{name}" for name in ("gaps", "coverage") if options[name]]
     if silent and asked:
         raise UserError(f"{silent[0]} says nothing beside {asked[0]}")
@@ -352,6 +360,25 @@ def _progress(options: Mapping[str, Any]) -> Iterator[Callable[[int, int], None]
     finally:
         if shown:
             click.echo("\r\x1b[K", nl=False, err=True)
+
+
+@gradlint.command(short_help="Join the reports of the shards of a check.")
+@click.argument("reports", nargs=-1, required=True, metavar="REPORT...", type=_FILE)
+@click.option("--output-file", type=_FILE, help="Write the report to this file.")
+@click.option(
+    "--fail-on", metavar="SEVERITY", callback=_parsed(config.parse_threshold),
+    help="Exit with 1 from this severity on, or never.  [default: warning]",
+    shell_complete=completion.words(lambda: (*config.SEVERITIES, "never")),
+)  # fmt: skip
+def merge(reports: tuple[pathlib.Path, ...], output_file: pathlib.Path | None, fail_on: config.Threshold | None) -> int:
+    """Join the REPORTs (JSON or SARIF) of all shards of a check (`check --shard K/N`) into that of one run."""
+    from gradlint.merge import merged
+
+    text, severities = merged(reports)
+    settings = config.settings_finder(lambda found: found)(pathlib.Path.cwd())
+    _write(text, output_file, settings)
+    least = settings.fail_on if fail_on is None else fail_on
+    return int(least != "never" and any(each >= least for each in severities))
 
 
 @gradlint.command()

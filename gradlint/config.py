@@ -13,6 +13,7 @@ from gradlint.errors import UserError
 from gradlint.finding import Finding, Severity
 from gradlint.guess import did_you_mean
 from gradlint.ignore import Patterns
+from gradlint.parallel import Shard
 from gradlint.report import formats
 from gradlint.report._place import shown_path
 from gradlint.rule import rules
@@ -247,6 +248,14 @@ def parse_format(word: object) -> str:
 def parse_severity(word: object) -> Severity:
     """The severity that `word` names."""
     return Severity.parse(_one_of(SEVERITIES)(word))
+
+
+def parse_shard(word: str) -> Shard:
+    """The part of the work that `K/N` names."""
+    number, slash, of = word.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise UserError(f"must be K/N, the K-th of N parts, not {word!r}")
+    return Shard(int(number), int(of))
 
 
 def parse_threshold(word: object) -> Threshold:

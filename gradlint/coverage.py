@@ -131,8 +131,9 @@ class Coverage:
             (sum(sides == BOTH for sides in self.branches), len(self.branches), "branches taken both ways"),
             (self.entered, self.parts, "parts run to their end"),
         )
-        entries = [f"{self.programs + self.parts:6} entries: {self.programs} programs, {self.parts} parts"]
-        return [*entries, *(f"{some:6} of {whole} {what}" for some, whole, what in sums if whole)]
+        counted = [f"{some:6} of {whole} {what}" for some, whole, what in sums if whole]
+        entries = self.programs + self.parts
+        return [f"{entries:6} entries: {self.programs} programs, {self.parts} parts", *counted] if entries else counted
 
 
 def _place(at: Span) -> str:

@@ -24,13 +24,17 @@ def fingerprints(findings: Iterable[Finding], lines: Lines, root: pathlib.Path) 
 
     Of findings that have all this in common, the first in the file is told from the second.
     """
-    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
+    seen: collections.Counter[tuple[str, str, str]] = collections.Counter()
     names: dict[Finding, str] = {}
     for finding in findings:
         text = " ".join(" ".join(lines(finding.at)[finding.at.line - 1 : finding.at.last_line]).split())
         identity = (finding.code, relative(finding.at.path, root), text)
         seen[identity] += 1
-        names[finding] = hashlib.sha256(
-            "\0".join((*identity, str(seen[identity]))).encode(errors="surrogatepass")
-        ).hexdigest()[:16]
+        names[finding] = name(*identity, seen[identity])
     return names
+
+
+def name(code: str, path: str, text: str, number: int) -> str:
+    """The fingerprint of the finding of this number among those of a rule on one text of a file."""
+    identity = "\0".join((code, path, text, str(number)))
+    return hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest()[:16]

@@ -29,6 +29,28 @@ def batches(sizes: Mapping[Path, int]) -> list[Batch]:
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """One of so many parts of the work, counted from 1."""
+
+    number: int
+    of: int
+
+    def share(self, parts: Sequence[Batch], costs: Mapping[Path, int]) -> list[Batch]:
+        """Those of the batches that are this part: as many in a row as make up its share of the costs.
+
+        Every machine that is given the same files comes to the same parts, each batch in one of them.
+        """
+        whole = sum(costs.values()) or 1
+        found, before = [], 0
+        for part in parts:
+            cost = sum(costs[path] for path in part)
+            if int(self.of * (before + cost / 2) / whole) == self.number - 1:
+                found.append(part)
+            before += cost
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Work(Generic[Given, Result]):
     """What is done with each batch, and what the process that does it is given besides."""
 
