@@ -1679,6 +1679,26 @@ PROGRAMS["GL401 island in a method"] = """\
      trainer.loss(x.to(trainer.device), y.to(trainer.device)).backward()
      optimizer.step()
 """
+PROGRAMS["GL401 device of a function"] = """\
+ def pick(name):
+     return torch.device(name if torch.cuda.is_available() else "cpu")
+
+ class Trainer:
+     def __init__(self, device):
+         self.device = device
+         self.model = model.to(device)
+
+     def loss(self, x, y):
+-        with torch.autocast(device_type="cuda", dtype=torch.float16):
++        with torch.autocast(torch.device(self.device).type, dtype=torch.float16, enabled=torch.device(self.device).type == "cuda"):
+             return F.cross_entropy(self.model(x), y)
+
+ trainer = Trainer(pick("cuda"))
+ for x, y in data:
+     optimizer.zero_grad()
+     trainer.loss(x.to(trainer.device), y.to(trainer.device)).backward()
+     optimizer.step()
+"""
 PROGRAMS["GL105 tensor of item"] = """\
  for x, y in data:
      total = 0.0

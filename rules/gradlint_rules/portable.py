@@ -9,7 +9,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import called_name, calls_of, names_of, related_statement
-from gradlint_rules.uncut import values_of
+from gradlint_rules.uncut import values_bound_to, values_of
 
 _OLD_ARGUMENTS = {
     "autocast": ("enabled", "dtype", "cache_enabled"),
@@ -41,7 +41,7 @@ def device_for(finding: Finding, node: ast.AST, source: FixSource) -> Device:
             is_device = argument.annotation is not None and source.called(argument.annotation) == "torch.device"
             return Device("device", "device.type" if is_device else _type_of("device", source))
     if arguments and arguments[0].arg == "self" and _assigns("self.device", node, source):
-        given = values_of(ast.parse("self.device", mode="eval").body, source, node)
+        given = values_bound_to("self.device", source, node)
         is_device = bool(given) and all(_is_device(value, source) for value in given)
         return Device("self.device", "self.device.type" if is_device else _type_of("self.device", source))
     raise NoFixError("the device has no name here")

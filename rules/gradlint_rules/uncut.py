@@ -182,7 +182,11 @@ def _is_old_list(node: ast.Call, argument: ast.expr, source: FixSource) -> bool:
 
 def values_of(name: ast.expr, source: FixSource, near: ast.AST) -> list[ast.expr]:
     """What is assigned to a plain name, or to an attribute of `self`, in the function around `near` or in the file."""
-    text = source.text(name)
+    return values_bound_to(source.text(name), source, near)
+
+
+def values_bound_to(text: str, source: FixSource, near: ast.AST) -> list[ast.expr]:
+    """What is assigned to what is written so, in the function around `near` or in the file."""
     for whole in (source.scope(near), source.tree):
         found = [
             value
