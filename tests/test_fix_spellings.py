@@ -1689,8 +1689,8 @@ PROGRAMS["GL401 device of a function"] = """\
          self.model = model.to(device)
 
      def loss(self, x, y):
--        with torch.autocast(device_type="cuda", dtype=torch.float16):
-+        with torch.autocast(torch.device(self.device).type, dtype=torch.float16, enabled=torch.device(self.device).type == "cuda"):
+-        with torch.autocast(device_type="cuda"):
++        with torch.autocast(torch.device(self.device).type, enabled=torch.device(self.device).type == "cuda"):
              return F.cross_entropy(self.model(x), y)
 
  trainer = Trainer(pick("cuda"))
