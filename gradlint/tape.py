@@ -187,6 +187,7 @@ class Value:
     factor: object | None = None  # of a division or product: the other number, or what identifies it
     arguments: tuple[tuple[int | str, object], ...] = ()  # what it was given, by position (the tensor counts) or name
     layer_at: Span | None = None  # of what a layer of an nn.Sequential gave: where that layer is made
+    layer: str = ""  # and its path, where a run shows it
     text: str = ""  # the source of the expression, shortened
     name: str = ""  # the variable or attribute it was first bound to
     around: tuple[tuple[str, Value], ...] = ()  # of a constant: the local names with gradient where it was made
@@ -321,6 +322,7 @@ class Backward(Event):
     """A loss sink. `value` is what the gradient is asked of."""
 
     value: Value
+    loss: str = ""  # what the program calls it, where a call of a library's is handed it: `fabric.backward(loss)`
     sink: str = "backward"  # "backward", "autograd.grad", "training_step", "compute_loss", ...
     scaler: Scaler | None = None
     autocast: str | None = None

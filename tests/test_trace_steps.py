@@ -331,7 +331,7 @@ def test_a_tensor_that_only_says_a_shape_is_nothing_that_its_namesake_cuts(tmp_p
     assert trace(tmp_path, "--output-format", "json", "train.py").report["findings"] == []
 
 
-def test_a_route_names_an_expression_once_and_says_how_much_of_it_is_left_out(tmp_path: pathlib.Path) -> None:
+def test_a_route_names_an_expression_once(tmp_path: pathlib.Path) -> None:
     text = textwrap.dedent(
         """
         import torch
@@ -347,14 +347,13 @@ def test_a_route_names_an_expression_once_and_says_how_much_of_it_is_left_out(tm
             optimizer.step()
         """
     )
-    for count, left_out in ((0, []), (20, ["  ... 13 more"])):
+    for count in (0, 20):
         scaled = "\n".join(f"    spread = {number}.5 * spread" for number in range(count))
         (tmp_path / "train.py").write_text(text.format(scaled=scaled))
-        _, told = trace(tmp_path, "train.py").err.split("route from the loss:\n")[:2]
+        _, told = trace(tmp_path, "--verbose", "train.py").err.split("route from the loss:\n")[:2]
         route = list(itertools.takewhile(lambda line: line.startswith("  "), told.splitlines()))
         assert len(route) > 2
-        assert len(route) == len(set(route))
-        assert [line for line in route if line.endswith("more")] == left_out
+        assert len(route) == len(set(route)) > count
 
 
 def test_a_selection_behind_a_condition_about_its_mask_is_not_told(tmp_path: pathlib.Path) -> None:

@@ -18,7 +18,8 @@ def render(outcome: Outcome) -> str:
     suites = ElementTree.Element(
         "testsuites", name="gradlint", tests=str(max(1, len(outcome.findings))), failures=number
     )
-    for path, found in itertools.groupby(outcome.findings, key=lambda finding: finding.at.path):
+    ordered = sorted(outcome.findings, key=lambda finding: finding.at.path)
+    for path, found in itertools.groupby(ordered, key=lambda finding: finding.at.path):
         _add_suite(suites, relative(path, outcome.root), list(found), outcome)
     if not outcome.findings:
         suite = ElementTree.SubElement(suites, "testsuite", name="gradlint", tests="1", failures="0")

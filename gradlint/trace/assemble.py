@@ -232,6 +232,8 @@ class Assembler:
             made.name = source.name(op.place[0].code, op.place[0].instruction)
         if op.layer_made:
             made.layer_at = at(op.layer_made)
+        if op.layer is not None and (layer := op.layer()) is not None:
+            made.layer = ".".join(self.session.part(layer))
         if "returned" in op.flags:
             made.text = f"{op.name}()"
         made.zero_gradient = "zero-gradient" in op.flags
@@ -367,13 +369,14 @@ class Assembler:
         self._trained.update(self.rounds.now())
         values = [self.value(op) for op in ops]
         loss = values[0] if len(values) == 1 else _joined(values, at(note.place), len(self.tape.events))
+        handed = "" if note.facts["direct"] else _handed(note.place)
         for value in values:
-            value.name = value.name or _receiver(note.place)
+            value.name = value.name or (_receiver(note.place) if note.facts["direct"] else handed)
         wanted = note.facts["inputs"]
         if note.facts["sink"] == "autograd.grad" and len(values) == len(wanted) == 1:
             self._name_arguments(note, *values, self.value(wanted[0]))
         yield tape.Backward(
-            at=NOWHERE, value=loss, sink=note.facts["sink"],
+            at=NOWHERE, value=loss, loss=handed, sink=note.facts["sink"],
             scaler=self.scaler(note.facts["scaler"]), autocast=note.facts["autocast"],
             retain_graph=note.facts["retain"], create_graph=note.facts["create"],
             inputs=None if wanted is None else tuple(self.value(op) for op in wanted),
@@ -647,6 +650,13 @@ def _receiver(place: Place) -> str:
     text = source.text(place[0].code, place[0].instruction) if place else ""
     name, dot, _ = text.partition(".backward(")
     return name if dot and name.replace(".", "").isidentifier() else ""
+
+
+def _handed(place: Place) -> str:
+    """`loss`, where `accelerator.backward(loss)` is running; of a trainer's call nothing is known."""
+    text = source.text(place[0].code, place[0].instruction) if place else ""
+    given = source.arguments(place[0].code, place[0].instruction) if "backward(" in text else ()
+    return given[0] if given else ""
 
 
 def _mentioned(note: Note) -> Iterator[Op]:

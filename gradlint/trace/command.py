@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from gradlint.errors import NEEDS_TORCH, needing
+from gradlint.report import formats
 
+_FORMATS = [name for name in formats() if name != "statistics"]  # which is about the files of a check
 _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 
 
@@ -29,9 +31,10 @@ _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
     is_flag=True,
     help="Check the same files as `gradlint check` does, and say which findings the run confirms.",
 )
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--output-format", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option("--verbose", is_flag=True, help="With text: each finding with its whole route and all names.")
 @click.option(
-    "--output-file", type=_FILE, help="Write the report to this file, not to standard error (text) or output (json)."
+    "--output-file", type=_FILE, help="Write the report to this file, not to standard error or standard output."
 )
 @click.option("--html", type=_FILE, help="Write a page with the graph, the timeline, the gradients and the findings.")
 @click.option(
@@ -48,8 +51,8 @@ def trace(words: tuple[str, ...], **options: Any) -> None:
     """Run SCRIPT and report where its gradients are lost, with the line that cut them.
 
     The script's output, its numbers and its exit code stay its own; where that is 0, findings at or above --fail-on
-    make it 1. The report goes to standard error; with --output-format json it goes to standard output, and the script's
-    own output to standard error (--output-file leaves both alone).
+    make it 1. The report goes to standard error. A document (all formats but text, concise and github) goes to standard
+    output, and the script's own output to standard error (--output-file leaves both alone).
     """
     if not words and not options["module"]:
         raise click.UsageError("name a SCRIPT to run, or a module with -m")

@@ -22,6 +22,7 @@ class Place:
     at: Span
     op: str
     text: str
+    carries: bool  # gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,12 @@ class Told:
     finding: Finding
     route: tuple[Place, ...]
     unreached: tuple[str, ...]
+    held: tuple[str, ...] = ()  # by the optimizers, of which some are not reached
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the route ends in what carries no gradient: then that is why parameters are not reached."""
+        return bool(self.route) and not self.route[-1].carries
 
     @property
     def stops(self) -> tuple[Place, ...]:
@@ -39,13 +46,17 @@ class Told:
 
 
 def findings(tape: Tape, steps: dict[int, int], settings: Settings) -> list[Told]:
-    """What the rules find on the tape of a run, but for what settings and comments leave out, by its place."""
+    """What the rules find on the tape of a run, but for what settings and comments leave out, the worst first."""
     found = [
         finding
         for finding in judge((rule for rule in rules().values() if rule.at_run_time), (tape,))
         if finding.at != NOWHERE and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
-    return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=lambda each: each.sort_key)]
+    return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=_worst_first)]
+
+
+def _worst_first(finding: Finding) -> tuple[object, ...]:
+    return (-finding.severity, *finding.sort_key)
 
 
 def _unsuppressed(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -70,7 +81,8 @@ def _told(finding: Finding, tape: Tape, steps: dict[int, int]) -> Told:
     own = None if route else next((each for each in tape.events if each.at == finding.at), None)
     event = own or sink
     step = finding.step if finding.step is not None else steps.get(event.order) if event is not None else None
-    return Told(replace(finding, step=step), route, unreached(sink, tape) if sink is not None and route else ())
+    found = replace(finding, step=step)
+    return Told(found, route, *missed(sink, tape)) if sink is not None and route else Told(found, route, ())
 
 
 def _sink(finding: Finding, tape: Tape) -> Backward | None:
@@ -104,17 +116,17 @@ def route_to(loss: Value, at: Span) -> tuple[Place, ...]:
 
 def _path(value: Value | None, came: dict[int, Value | None]) -> Iterator[Place]:
     while value is not None:
-        yield Place(value.at, value.op, value.text or value.title)
+        yield Place(value.at, value.op, value.text or value.title, value.requires_grad)
         value = came[id(value)]
 
 
-def unreached(sink: Backward, tape: Tape) -> tuple[str, ...]:
-    """The parameters of the optimizers that a backward does not reach, by name."""
+def missed(sink: Backward, tape: Tape) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters of the optimizers that a backward does not reach, and all that they hold to train, by name."""
     reached = {id(value.parameter) for value in graph(sink.value) if value.parameter is not None}
-    held = (
-        value.parameter
+    held = {
+        value.parameter.path: id(value.parameter) in reached
         for optimizer in tape.optimizers()
         for value in optimizer.parameters
         if value.parameter and value.requires_grad
-    )
-    return tuple(dict.fromkeys(parameter.path for parameter in held if id(parameter) not in reached))
+    }
+    return tuple(name for name, is_reached in held.items() if not is_reached), tuple(held)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -216,7 +217,9 @@ class Recorder(TorchFunctionMode):
         if judged.zero_gradient:
             made.flags |= {"zero-gradient"}
         made.autocast = self.session.autocast
-        made.layer_made = self.session.made_at(local(_SEQUENTIAL, "module"))
+        layer = local(_SEQUENTIAL, "module")
+        if layer is not None:
+            made.layer_made, made.layer = self.session.made_at(layer), weakref.ref(layer)
         made.inference = torch.is_inference_mode_enabled() and out.is_inference()
         if made.inference:
             made.cut_place = self.session.inference_at

@@ -76,7 +76,8 @@ class Op:
     inference: bool = False
     missing: bool = False
     arguments: tuple[tuple[int | str, object], ...] = ()
-    layer_made: Place = ()  # of what a layer of an nn.Sequential gave
+    layer_made: Place = ()  # of what a layer of an nn.Sequential gave: where the layer was made
+    layer: Callable[[], Any] | None = None  # and the layer itself, while it lives
 
     def without_past(self) -> Op:
         """The same value cut off from what it was computed from, so that chains over many steps do not grow.

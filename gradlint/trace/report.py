@@ -1,4 +1,4 @@
-"""The report of a traced run: as text for people, as one JSON object for programs."""
+"""The report of a traced run: as text for people, as one JSON object for programs, in the formats of `check`."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import json
 import linecache
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from gradlint import output
-from gradlint.finding import Finding, Severity
+from gradlint.finding import Finding, Severity, Span
 from gradlint.report import Outcome, render
-from gradlint.report._object import absolute, as_object
-from gradlint.report._place import listed, printable
+from gradlint.report._object import absolute, as_object, finding_of
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape
-from gradlint.trace import opaque, ranks, recurrent, replicas, routes, trainers
+from gradlint.trace import frames, opaque, ranks, recurrent, replicas, routes, trainers
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
 from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
+from gradlint.trace.text import as_text
 
-_SHOWN_ROUTE = 12
-_SHOWN_NAMES = 8
+LINES = ("text", "concise", "github")  # formats that are read in a log, beside what the program prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,7 @@ class Report:
     session: Session
     ending: Ending
     steps: dict[int, int]
+    root: pathlib.Path
     confirmations: tuple[Confirmation, ...] = ()
 
 
@@ -121,14 +121,7 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
         return
     others, silent = ranks.collect(as_json(report)) if rank == 0 else ({0: as_json(report)}, [])
     report.session.blind.update({f"rank {each} ended without a report": None for each in silent})
-    if options["output_format"] == "json":
-        json.dump(merged({**others, 0: as_json(report)}), stream, indent=2)
-        stream.write("\n")
-    else:
-        stream.write(as_text(report, others))
-        if options["show_graph"]:
-            stream.write("\n" + routes.as_text(report.tape))
-            stream.write("\n" + trainers.as_text(report.tape))
+    stream.write(_rendered(report, merged({**others, 0: as_json(report)}), options))
     stream.flush()
     if options["html"] is not None:
         output.write(
@@ -138,6 +131,29 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
         )
     if options["dot"] is not None:
         output.write(options["dot"], routes.as_dot(report.tape), pathlib.Path.cwd())
+
+
+def _rendered(report: Report, together: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """What is written in the format that was asked for; `together` is the JSON report of all ranks."""
+    if options["output_format"] == "json":
+        return json.dumps(together, indent=2) + "\n"
+    if options["output_format"] != "text":
+        return render(options["output_format"], _outcome(report, together))
+    text = as_text(report, together, verbose=options["verbose"])
+    if options["show_graph"]:
+        text += "\n" + routes.as_text(report.tape) + "\n" + trainers.as_text(report.tape)
+    return text
+
+
+def _outcome(report: Report, together: Mapping[str, Any]) -> Outcome:
+    """What the formats of `check` are told: rank 0's findings, and those that only others had."""
+    others = [finding_of(each) for each in together["findings"] if 0 not in each.get("ranks", (0,))]
+    found = (*(told.finding for told in report.told), *others)
+    return Outcome(found, len(frames.users_files()), _lines, report.root)
+
+
+def _lines(at: Span) -> Sequence[str]:
+    return [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(at.path))]
 
 
 def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
@@ -154,64 +170,3 @@ def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _key(finding: Mapping[str, Any]) -> str:
     return json.dumps([finding["code"], finding["filename"], finding["location"]])
-
-
-def as_text(report: Report, reports: Mapping[int, Mapping[str, Any]]) -> str:
-    """The report for people: each finding framed, then its route, the parameters not reached, and what was not seen."""
-    parts = [_head(report)]
-    for told in report.told:
-        alone = Outcome(
-            (told.finding,), 1, lambda at: [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(at.path))]
-        )
-        parts.append(render("text", alone).rsplit("\n", 2)[0] + "\n" + "".join(_extras(told)))
-    parts += _of_other_ranks(reports)
-    parts += [f"gradlint trace: {line}\n" for line in replicas.told(reports)]
-    parts += [f"gradlint trace: {line}\n" for line in unseen(report.session)]
-    parts += [
-        printable(f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}") + "\n"
-        for each in report.confirmations
-    ]
-    parts.append(_summary(report))
-    return "\n".join(part for part in parts if part)
-
-
-def _of_other_ranks(reports: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
-    """What only other ranks found."""
-    for finding in merged(reports)["findings"] if len(reports) > 1 else ():
-        if 0 not in finding["ranks"]:
-            where = f"{os.path.relpath(finding['filename'])}:{finding['location']['row']}"
-            ranks_named = ", ".join(str(each) for each in finding["ranks"])
-            text = f"rank {ranks_named}: {finding['severity']}[{finding['code']}] {where}: {finding['message']}"
-            yield printable(text) + "\n"
-
-
-def _head(report: Report) -> str:
-    how = f", ended by {report.ending.raised.partition(':')[0]}" if report.ending.raised else ""
-    steps = report.session.step
-    return f"gradlint trace: {report.tape.entry}: {steps} optimizer step{'' if steps == 1 else 's'}{how}\n"
-
-
-def _extras(told: Told) -> Iterator[str]:
-    if told.finding.step is not None:
-        yield f"step: {told.finding.step}\n"
-    if len(told.stops) > 1:
-        yield "route from the loss:\n"
-        yield from _shortened([f"  {place.at}  {place.text}\n" for place in told.stops])
-    if told.unreached:
-        yield f"parameters not reached: {listed(told.unreached, _SHOWN_NAMES)}\n"
-
-
-def _shortened(route: Sequence[str]) -> Sequence[str]:
-    if len(route) <= _SHOWN_ROUTE:
-        return route
-    half = _SHOWN_ROUTE // 2
-    return (*route[:half], f"  ... {len(route) - 2 * half} more\n", *route[-half:])
-
-
-def _summary(report: Report) -> str:
-    count, session = len(report.told), report.session
-    if count:
-        return f"{count} finding{'' if count == 1 else 's'}.\n"
-    if session.movement.is_still:
-        return f"No finding, but no parameter has moved in {session.step} step{'' if session.step == 1 else 's'}.\n"
-    return "No finding.\n"

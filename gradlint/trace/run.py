@@ -25,7 +25,7 @@ from gradlint.trace import exits, frames, launch, probes, source
 from gradlint.trace.assemble import Assembler
 from gradlint.trace.confirm import confirm
 from gradlint.trace.findings import findings
-from gradlint.trace.report import Report, write
+from gradlint.trace.report import LINES, Report, write
 from gradlint.trace.session import Session
 
 
@@ -95,13 +95,13 @@ def _settings_finder(options: dict[str, Any]) -> SettingsFor:
 
 @contextlib.contextmanager
 def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
-    """Where the report goes. JSON takes standard output for itself: the program's own goes to standard error."""
+    """Where the report goes. A document takes standard output for itself: the program's own goes to standard error."""
     if options["output_file"] is not None:
         with output.destination(options["output_file"], pathlib.Path.cwd()).open(
             "w", encoding="utf-8", errors="backslashreplace"
         ) as stream:
             yield stream
-    elif options["output_format"] == "json":
+    elif options["output_format"] not in LINES:
         sys.stdout.flush()
         with os.fdopen(os.dup(1), "w", encoding="utf-8") as stream:
             os.dup2(2, 1)
@@ -138,7 +138,11 @@ def _report(
     told = findings(tape, assembler.steps, settings)
     found = [each.finding for each in told]
     confirmations = confirm(_static(settings_for), found, tape) if options["confirm"] else []
-    write(Report(tape, tuple(told), session, ending, assembler.steps, tuple(confirmations)), options, stream)
+    write(
+        Report(tape, tuple(told), session, ending, assembler.steps, settings.root, tuple(confirmations)),
+        options,
+        stream,
+    )
     return bool(settings.fails(found))
 
 

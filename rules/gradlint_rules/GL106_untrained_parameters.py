@@ -125,7 +125,7 @@ from gradlint_rules.overwritten import is_projection, is_step, taught_after
 from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part
 from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
-from gradlint_rules.words import calls, listed, maker, places, to_sink
+from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
@@ -326,8 +326,8 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     first = all_blocked[0]
     if first.sink.assumed:
         return _report_of_part(at, all_blocked)
-    owners = list(dict.fromkeys(blocked.parameter.path for blocked in all_blocked))
-    names = listed([f"`{name}`" for name in owners[:3]]) + (" and others" if len(owners) > 3 else "")
+    known = (*first.optimizer.parameters, *first.sink.leaves)
+    names = shortly(owners((blocked.parameter for blocked in all_blocked), known))
     optimizer = f"`{first.optimizer.name or first.optimizer.cls}`"
     message = f"{_obstacle(first.by)}: no gradient comes back to {names}, which {optimizer} is to train"
     stack = first.by.cut_stack or first.by.stack
@@ -341,8 +341,8 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
 
 def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
     first = all_blocked[0]
-    owners = list(dict.fromkeys(blocked.parameter.path.partition(".")[2] for blocked in all_blocked))
-    names = listed([f"`{name}`" for name in owners[:3]]) + (" and others" if len(owners) > 3 else "")
+    parameters = dict.fromkeys(blocked.parameter.path.partition(".")[2] for blocked in all_blocked)
+    names = shortly([f"`{name}`" for name in parameters])
     message = f"{_obstacle(first.by)}: no gradient comes back to {names} when the result of `{first.sink.text}` is used"
     stack = first.by.cut_stack or first.by.stack
     related = places(at, *calls(stack, first.sink.stack), to_sink(first.sink))

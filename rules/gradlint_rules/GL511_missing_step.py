@@ -88,7 +88,7 @@ from gradlint_rules.computed import foreign, losses, used
 from gradlint_rules.held import distinct, identities, share, share_across
 from gradlint_rules.training import fed, stepped
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, listed, places
+from gradlint_rules.words import backward, owners, places, shortly
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -337,8 +337,8 @@ def _report_unassigned(step: OptimizerStep, sink: Backward) -> Report:
 
 def _report_astray(step: OptimizerStep, sink: Backward) -> Report:
     name = f"`{step.optimizer.name or step.optimizer.cls or 'optimizer'}`"
-    trained = list(dict.fromkeys(f"`{parameter.path}`" for parameter in identities(sink.leaves)))
-    message = f"{name} steps, and no backward reaches what it holds: the gradients are those of {listed(trained[:3])}"
+    trained = shortly(owners(identities(sink.leaves), step.optimizer.parameters))
+    message = f"{name} steps, and no backward reaches what it holds: the gradients are those of {trained}"
     related = places(
         step.at,
         Related(step.optimizer.at, f"{name} takes other parameters here"),

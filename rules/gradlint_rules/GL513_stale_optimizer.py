@@ -82,7 +82,7 @@ from gradlint_rules.asked import of_tape
 from gradlint_rules.held import common_place
 from gradlint_rules.order import names_of, related_statement, together
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import calls, listed, places
+from gradlint_rules.words import calls, owners, places, shortly
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -256,11 +256,12 @@ def _written_by_hand(tape: Tape, parameters: Sequence[Value], first: Backward) -
 
 
 def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:
-    names = list(dict.fromkeys(f"`{parameter.path}`" for parameter in parameters))
+    names = owners(parameters, lost.optimizer.parameters)
     name = f"`{lost.optimizer.name or lost.optimizer.cls}`"
     are, them = ("is", "it") if len(names) == 1 else ("are", "them")
     happened = "made" if lost.whole else "put in"
-    message = f"{listed(names[:3])} {are} {happened} after {name} took the parameters: no optimizer trains {them}"
+    changed = f"{shortly(names)} {are} {happened}"
+    message = f"{changed} after {name} took the parameters: no optimizer trains {them}"
     made = Related(lost.optimizer.at, f"{name} takes the parameters here")
     return Report(lost.at, message, _HELP, places(lost.at, *calls(lost.stack, ()), made))
 

@@ -67,7 +67,7 @@ from gradlint.tape import ancestors as ancestors_of
 from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
 from gradlint_rules.asked import of_tape
 from gradlint_rules.held import common_place, identities
-from gradlint_rules.words import calls, listed, places, to_sink
+from gradlint_rules.words import calls, owners, places, shortly, to_sink
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
@@ -174,10 +174,9 @@ def _written(tape: Tape) -> list[Value]:
 
 
 def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Span, ...]) -> Report:
-    names = list(dict.fromkeys(f"`{leaf.parameter.path}`" for leaf in leaves if leaf.parameter))
-    shown = listed(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    names = owners(identities(leaves), (*found.sink.leaves, *found.optimizer.parameters))
     get, hold = ("gets", "it") if len(names) == 1 else ("get", "them")
-    message = f"{shown} {get} a gradient, and no optimizer holds {hold}: nothing trains {hold}"
+    message = f"{shortly(names)} {get} a gradient, and no optimizer holds {hold}: nothing trains {hold}"
     name = found.optimizer.name or found.optimizer.cls
     taken = Related(found.optimizer.at, f"`{name}` takes other parameters here")
     is_sure = found.is_seen and not any("loaded" in leaf.flags for leaf in leaves)

@@ -63,7 +63,7 @@ from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Tape, ZeroGrad
 from gradlint_rules.held import identities
-from gradlint_rules.words import listed, places
+from gradlint_rules.words import owners, places, shortly
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
@@ -124,8 +124,8 @@ def _is_known(optimizer: Optimizer) -> bool:
 
 
 def _report(found: _Double) -> Report:
-    names = [f"`{name}`" for name in dict.fromkeys(parameter.path for parameter in found.parameters)]
-    shown = listed(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    known = (*found.first.optimizer.parameters, *found.second.optimizer.parameters)
+    shown = shortly(owners(found.parameters, known))
     first, second = (step.optimizer.name or step.optimizer.cls for step in (found.first, found.second))
     message = f"`{second}` steps on the gradients of {shown}, on which `{first}` has stepped already"
     at = found.second.optimizer.at

@@ -143,7 +143,7 @@ def check(paths: Paths) -> Iterator[Report]:
         given, is_average = _given(loss)
         takes = _REFUSES[bare(loss.op)][1]
         is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
-        made_by = maker(given) if given.layer_at is None else operation(given.op)
+        made_by = maker(given) if given.layer or given.layer_at is None else operation(given.op)
         said = f"gets {'an average' if is_average else 'the result'} of {made_by}"
         message = f"{operation(loss.op)} takes {takes} and {said}{found.condition}: {_effect(takes, is_activation)}"
         is_loss = loss.at == found.at

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradlint.finding import Related, Severity, Span
-from gradlint.tape import HANDED, Backward, Decision, Kind, Optimizer, Scheduler, Value, leaves
+from gradlint.owners import grouped
+from gradlint.tape import HANDED, Backward, Decision, Kind, Optimizer, Parameter, Scheduler, Value, leaves
 
 PLACES = 4
+_FEW = 3
 _CALLED = re.compile(r"([\w.]+(?:\[[^\[\]]*\])?)\.backward\(")
 _MADE = re.compile(r"([a-z_]\w*\.)*[A-Z]\w*\(")
 _BY_FRAMEWORK = {
@@ -37,6 +39,8 @@ def operation(op: str) -> str:
 
 def maker(value: Value) -> str:
     """How a message names the operation that made `value`: as the user wrote an operator, or by its name."""
+    if value.layer:  # the text is the call of the whole `nn.Sequential`
+        return f"{operation(value.op)} in `{value.layer}`"
     is_named = not value.text or bare(value.op) in value.text
     return operation(value.op) if is_named else f"`{value.text}`"
 
@@ -50,6 +54,19 @@ def bare(op: str) -> str:
 def listed(words: Sequence[str]) -> str:
     """`a`, `b` and `c`."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def owners(parameters: Iterable[Parameter], known: Iterable[Value]) -> list[str]:
+    """A few parameters by their names; more by the modules of which all that is known is among them."""
+    names = list(dict.fromkeys(parameter.path for parameter in parameters))
+    if len(names) > _FEW:
+        names = grouped(names, (value.parameter.path for value in known if value.parameter is not None))
+    return [f"`{name}`" for name in names]
+
+
+def shortly(words: Sequence[str]) -> str:
+    """`a`, `b` and `c`; of more, `a`, `b` and 2 more."""
+    return listed(words) if len(words) <= _FEW else f"{', '.join(words[:2])} and {len(words) - 2} more"
 
 
 def when(decisions: Iterable[Decision]) -> str:
@@ -72,6 +89,8 @@ def loss_of(sink: Backward) -> str:
     if sink.assumed:
         is_handed = any(HANDED in value.flags for value in sink.ancestors)
         return f"what `{sink.text}` is given" if is_handed else f"the result of `{sink.text}`"
+    if sink.loss:
+        return f"`{sink.loss}`"
     called = _CALLED.match(sink.text)
     is_given = called is not None and re.match(re.escape(sink.value.title) + "[,)]", sink.text[called.end() :])
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
