@@ -1,12 +1,14 @@
-"""A hook of mkdocs: the pages of the rules and their list, made from the rules themselves at each build."""
+"""A hook of mkdocs: the pages of the rules and their list, made from the rules at each build, and the schemas."""
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+import gradlint
 from gradlint.rule import Rule, rules
 
 FAMILIES = {
@@ -22,6 +24,7 @@ FAMILIES = {
     "GL9": "Distributed training",
 }
 INDEX = "rules/index.md"
+SCHEMAS = pathlib.Path(gradlint.__file__).parent / "schemas"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -37,6 +40,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for rule in _ours().values():
         files.append(File.generated(config, _path(rule), content=rule.page))
     files.append(File.generated(config, INDEX, content=index()))
+    for schema in sorted(SCHEMAS.glob("*.json")):
+        files.append(File.generated(config, f"schemas/{schema.name}", content=schema.read_text(encoding="utf-8")))
     return files
 
 

@@ -90,7 +90,7 @@ def _fix(fix: Fix) -> dict[str, Any]:
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    return {"content": edit.content, **_stretch(edit.at)}
+    return {"content": edit.content, "cell": edit.at.cell or None, **_stretch(edit.at)}
 
 
 def _related(related: Related) -> dict[str, Any]:
