@@ -25,6 +25,19 @@ model.requires_grad_(False)
 for x in torch.randn(3, 2, 4):
     F.mse_loss(model(x), x).backward()
 """
+HOOKED = """
+model = unseen.Model.from_pretrained("small")
+model.requires_grad_(False)
+seen = []
+parts = {{name: model.base.get_submodule(name) for name in unseen.names()}}
+
+def hook(module, inputs, output):
+    {}
+
+for x in torch.randn(3, 2, 4):
+    handles = [part.register_forward_hook(hook) for part in parts.values()]
+    F.mse_loss(model(x), x).backward()
+"""
 DEFAULTS = """
 def train(loader, rate=None):
     for x in loader:
@@ -354,6 +367,8 @@ for x, y in DataLoader(unseen.data()):
         (FROZEN, "model.head = nn.Linear(4, 4)", ""),
         (FROZEN, "model.blocks[0].attention = unseen.Attention()", ""),
         (FROZEN, "unseen.inject(model, rank=4)", ""),
+        (HOOKED, "return output + net(output)", ""),
+        (HOOKED, "seen.append(output)", "GL107"),
         (ENGINES, "", "GL511"),
         (ENGINES, "engine.optimizer = optimizer", ""),
         (ENGINES, "engine.after = optimizer.step", ""),

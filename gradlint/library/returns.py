@@ -58,6 +58,12 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
                 yield fault
 
 
+def gives(function: Function) -> bool:
+    """Whether a function can give something else than None."""
+    values = (node.value for node in _returns(body(function.node)))
+    return any(not (value is None or (isinstance(value, ir.Literal) and value.value is None)) for value in values)
+
+
 def _returns(block: list[ir.Node]) -> Iterator[ir.Return]:
     """The return statements of a block, but for those behind one that always leaves it."""
     for node in block:

@@ -11,15 +11,17 @@ from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.expressions import derived
-from gradlint.interpret.registry import find_method, guesses, method, tell
+from gradlint.interpret.registry import find_method, guesses, hears, method, tell
 from gradlint.interpret.values import (
     FALSE,
     NONE,
     TRUE,
     Abstract,
+    Bound,
     Builtin,
     Call,
     Const,
+    Function,
     Sequence,
     Symbol,
     Tensor,
@@ -30,6 +32,7 @@ from gradlint.library import roles
 from gradlint.library.autograd import refuse_in_transform
 from gradlint.library.devices import place, send
 from gradlint.library.effects import lookup
+from gradlint.library.returns import gives
 from gradlint.tape import Kind
 
 if TYPE_CHECKING:
@@ -246,6 +249,17 @@ def thaw(m: Machine, symbol: Symbol) -> None:
         if own is not None and own.cut is tape.Cut.FROZEN:
             own.requires_grad, own.cut, own.cut_at, own.cut_stack = True, None, None, ()
         part = part.source or (part.twin.source if part.twin is not None else None)  # `model.get_submodule(name)`
+
+
+@hears("unknown call")
+def hooked(m: Machine, symbol: Symbol, call: Call) -> None:
+    """`part.register_forward_hook(hook)`: what the hook gives takes the place of what frozen parts compute."""
+    if symbol.source is None or call.called not in ("register_forward_hook", "register_forward_pre_hook"):
+        return
+    hook = call.get(0, "hook")
+    function = hook.function if isinstance(hook, Bound) else hook
+    if not isinstance(function, Function) or gives(function):
+        thaw(m, symbol.source)
 
 
 def freeze(m: Machine, unknown: Unknown, call: Call) -> None:
