@@ -43,3 +43,53 @@ def test_gradients_that_only_rank_train_nothing(used: str, codes: list[str], tmp
     program.write_text(RANKED.format(used))
     found = analyze([program], select=lambda code: code == "GL304")
     assert [finding.code for finding in found.findings] == codes
+
+
+SAMPLED = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils import checkpoint
+
+class Net(nn.Module):
+    \"\"\"What post-training goes on with; there is no dropout in it.\"\"\"
+    def __init__(self, saves_memory={}):
+        super().__init__()
+        self.saves_memory = saves_memory
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        {}
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(3, 2, 4):
+    loss = F.mse_loss(model(x), x)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        print(model(x))
+"""
+SAVED = """if self.saves_memory and self.training:
+            return F.dropout(self.layer(x), 0.2)
+        return self.layer(x)"""
+
+
+@pytest.mark.parametrize(
+    ("given", "forward", "codes"),
+    [
+        ("False", "return self.layer(x)", []),
+        ("False", "return F.dropout(self.layer(x), 0.1)", []),
+        ("False", "return F.dropout(self.layer(x), 0.1, self.training)", ["GL304"]),
+        ("False", SAVED, []),
+        ("True", SAVED, ["GL304"]),
+    ],
+)
+def test_a_mode_that_nothing_hangs_on_is_not_told(
+    given: str, forward: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    program = tmp_path / "sample.py"
+    program.write_text(SAMPLED.format(given, forward))
+    found = analyze([program], select=lambda code: code == "GL304")
+    assert [finding.code for finding in found.findings] == codes

@@ -143,6 +143,9 @@ torch.log(torch.sub(1, h.sigmoid()))
 torch.log1p(torch.neg(h.sigmoid()))
 nn.Softmax2d()(h[None, :, :, None]).log()
 torch.special.expit(h).log()
+torch.sigmoid(200 * h.tanh()).log()
+torch.softmax(h.sin() / 0.005, 1).log()
+(1 - torch.sigmoid(30 * h.tanh())).log()
 """,
     "GL703": """\
 h.masked_fill(h > 0, -1e9).softmax(1).square().sqrt()
@@ -232,6 +235,10 @@ torch.einsum('i,i->', h[0], h[0]).sqrt()
 h.var(1, unbiased=False).sqrt()
 """,
     "finite": """\
+torch.sigmoid(F.cosine_similarity(h, y, dim=1)).log()
+torch.softmax(10 * h.tanh(), 1).log()
+torch.softmax(h.clamp(-1, 1) / 0.1, 1).log()
+(1 - torch.sigmoid(h.sin() / 0.1)).log()
 (h ** 2).sum(1) ** 1.5
 torch.rsqrt(h.square() + 1e-8)
 (h.square() + 1e-12).sqrt()

@@ -219,6 +219,8 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
+    if op not in _BITWISE and _is_of_none(left, right):
+        raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if op in _BITWISE:
             _take_for_masks(left, right)
@@ -234,6 +236,14 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return _unknown(m, op, left, right, node, frame)
     return m.unknown(frame.text(node))
+
+
+def _is_of_none(left: Abstract, right: Abstract) -> bool:
+    """Whether one side of an arithmetic operator is None and the other nothing that takes it."""
+    return any(
+        isinstance(one, Const) and one.value is None and isinstance(other, Tensor | Unknown)
+        for one, other in ((left, right), (right, left))
+    )
 
 
 def _take_for_masks(*sides: Abstract) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from gradlint import tape
+from gradlint import memo, tape
 from gradlint.interpret.values import Abstract, Builtin, Call, Class, Const, Function, Instance, Object, Unknown
+from gradlint.ir import nodes as ir
 from gradlint.library.effects import LayerEffect
 from gradlint.library.modules import CONTAINERS, is_module, modules, parts
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_BY_HAND = ("training", "dropout")  # in the source of a module: it asks for the mode itself
+_MODE = "training"  # the attribute by which a module asks for its mode itself
 _WITH_DROPOUT = ("Transformer", "RReLU", "MultiheadAttention")
 
 
@@ -50,7 +52,7 @@ def _differs(part: Abstract) -> bool:
     if isinstance(part, Object):
         return _is_layer_that_differs(part)
     if isinstance(part, Instance):
-        return part.cls.has_unknown_base or any(word in source for source in _sources(part) for word in _BY_HAND)
+        return part.cls.has_unknown_base or any(not _are_off(part, beside) for beside in _questions(part))
     return True
 
 
@@ -67,11 +69,36 @@ def _has_dropout(layer: Object) -> bool:
     return given is not None and not (isinstance(given, Const) and not given.value)
 
 
-def _sources(instance: Instance) -> Iterator[str]:
-    """The source of the methods of an object's class."""
-    for cls in instance.cls.lineage():
+def _are_off(module: Instance, settings: frozenset[str]) -> bool:
+    """Whether a setting of a module is off, of those without which it does not ask for its mode."""
+    given = (module.attrs.get(name) for name in settings)
+    return any(isinstance(setting, Const) and not setting.value for setting in given)
+
+
+def _questions(module: Instance) -> Iterator[frozenset[str]]:
+    """The places where a module asks for its mode, each by the settings of its own that stand beside it."""
+    for cls in module.cls.lineage():
         for member in cls.namespace.values() if isinstance(cls, Class) else ():
             while isinstance(member, Builtin) and member.wraps is not None:
                 member = member.wraps
             if isinstance(member, Function):
-                yield member.node.code.whole(member.node.at)
+                yield from _asked(member.node)
+
+
+@memo.of_programs
+def _asked(function: ir.Function) -> tuple[frozenset[str], ...]:
+    """`if self.checkpointed and self.training:` asks for the mode beside one setting."""
+    found: list[frozenset[str]] = []
+    waiting: list[tuple[ast.AST, frozenset[str]]] = [(function.source, frozenset())]
+    while waiting:
+        node, beside = waiting.pop()
+        if isinstance(node, ast.Attribute) and node.attr == _MODE and isinstance(node.ctx, ast.Load):
+            found.append(beside)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            beside |= {each.attr for each in node.values if _is_of_self(each)}
+        waiting.extend((inner, beside) for inner in ast.iter_child_nodes(node))
+    return tuple(found)
+
+
+def _is_of_self(node: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"

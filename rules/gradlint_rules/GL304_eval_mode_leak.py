@@ -54,7 +54,8 @@ for epoch in range(3):
 - Models that are trained in eval mode on purpose, with no evaluation in between: frozen batch normalisation.
 - Teachers and other networks that nothing trains.
 - Gradients that nobody takes a step with, of a model that is made in view: those by which its channels are ranked.
-- Models in which nothing differs between the modes: no dropout, no batch normalisation.
+- Models in which nothing differs between the modes: no dropout, no batch normalisation, and no question for the
+  mode (`self.training`) but beside a setting of the model that is off.
 
 ## Limits
 A mode that is set to something unknown, such as `model.train(was_training)`, is taken to be right.

@@ -49,6 +49,7 @@ assert model.weight.isfinite().all()
 ```
 
 ## What it does not report
+- Probabilities of logits that have bounds: `log(sigmoid(F.cosine_similarity(a, b)))`, `log(softmax(x.tanh() * 5))`.
 - Logarithms of what was made safe: `log(p + eps)`, `log(p.clamp(min=eps))`, `log1p(exp(-x.abs()))`.
 - Probabilities through which no gradient flows, and those that are averaged or multiplied before the logarithm.
 - The probability of what was drawn by it (`multinomial`, `Categorical(p).sample()`): what has none is never drawn.
@@ -68,7 +69,7 @@ from gradlint.tape import Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
-from gradlint_rules.numbers import is_bounded, origin, unchanged
+from gradlint_rules.numbers import is_bounded, is_within, origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import operations, taught
@@ -83,7 +84,8 @@ _STABLE = {
 }
 _HELP_SOFTPLUS = "Compute both at once with `F.softplus(x)`."
 _DRAWS = {"multinomial", "sample"}
-_BOUNDED = {"clamp", "clip", "hardtanh", "tanh", "Tanh", "Hardtanh"}
+_NEAR_ZERO = 40.0  # the softmax of numbers no further from zero than this is above zero in float32
+_NEAR_ONE = 15.0  # their sigmoid is below one
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -149,7 +151,8 @@ def _probability(log: Value) -> tuple[Value, bool] | None:
     probability = source if inner is None else origin(inner)
     if not _kind(probability) or not probability.requires_grad or not probability.inputs:
         return None
-    if bare(origin(probability.inputs[0]).op) in _BOUNDED or (inner is None and _is_drawn(log.inputs[0], probability)):
+    most = _NEAR_ZERO if inner is None else _NEAR_ONE
+    if is_within(probability.inputs[0], most) or (inner is None and _is_drawn(log.inputs[0], probability)):
         return None
     return probability, inner is not None
 

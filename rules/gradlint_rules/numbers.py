@@ -240,6 +240,22 @@ def _can_be_zero(base: Value) -> bool:
     return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
 
 
+def is_within(value: Value, most: float) -> bool:
+    """Whether an operation with a bound on both sides, and written factors, leave no number further from zero."""
+    found, factor = origin(value, selected=False), 1.0
+    for _ in range(_DEPTH):
+        name = bare(found.op)
+        if name in _BOUNDED_BOTH or name in ("clamp", "clip"):
+            return factor <= most
+        numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
+        is_factor = name == "mul" or (name == "div" and found.argument(0) not in numbers)
+        if not is_factor or len(found.inputs) != 1 or not numbers:
+            return False
+        factor *= abs(numbers[0]) if name == "mul" else 1 / abs(numbers[0] or 1)
+        found = origin(found.inputs[0], selected=False)
+    return False
+
+
 def is_bounded(value: Value, depth: int = 0) -> bool:
     """Whether the numbers of `value` have a bound above by what computed them, as far as that is known."""
     found = origin(value, selected=False)
