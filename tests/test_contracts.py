@@ -40,6 +40,12 @@ def focal_loss(logits, target):
 def distillation_loss(student, teacher):
     return F.kl_div(F.log_softmax(student, -1), F.softmax(teacher.detach(), -1))
 
+def scaled_loss(insample, freq, forecast, target, mask):
+    scale = (insample[:, freq:] - insample[:, :-freq]).abs().mean(1, keepdim=True)
+    inverse = mask / scale
+    inverse[inverse == float("inf")] = 0.0
+    return ((target - forecast).abs() * inverse).mean()
+
 @torch.no_grad()
 def held_out_loss(pred, target):
     return F.mse_loss(pred, target)
@@ -116,6 +122,19 @@ MODULES = {
 }
 
 SOUND_MODULES = """\
+class Worded(nn.Module):
+    def __init__(self, width, words="batch-relu"):
+        super().__init__()
+        self.body, self.first, self.second = nn.Linear(width, width), nn.Sequential(), nn.Sequential()
+        for layers in (self.first, self.second):
+            for word in words.split("-"):
+                if word == "relu":
+                    layers.add_module(word, nn.ReLU(inplace=True))
+                else:
+                    layers.add_module(word, nn.BatchNorm1d(width))
+    def forward(self, x):
+        return self.second(self.first(self.body(x)))
+
 class Gated(nn.Module):
     def __init__(self):
         super().__init__()

@@ -162,21 +162,27 @@ def _given(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -
 
 
 def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract] | None:
-    """What a loss is given: a prediction first, and what it is held against; None where nothing can be one."""
-    called = losses.called_names(part.node.source)
+    """What a loss is given: a prediction first, and what it is held against; None where nothing can be one.
+
+    What stands before the parameter from which a target is subtracted, `(forecast - target)`, is data.
+    """
+    source = part.node.source
+    called = losses.called_names(source)
     found: dict[str, Abstract] = {}
     has_prediction = False
     taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
+    opposed = {each.name for each in taken if not evidence.is_compared_with(each.name)} & losses.subtracted(source)
     for parameter in taken:
         if parameter.kind in ("args", "kwargs"):
             continue
         value = given.get(parameter.name) or m.session.parameter(m, part, parameter)
         if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
-            if evidence.is_compared_with(parameter.name):
+            is_before = bool(opposed) and not has_prediction and parameter.name not in opposed
+            if evidence.is_compared_with(parameter.name) or is_before:
                 value = Unknown(value.symbol, data=True, type=value.type)
             elif not has_prediction:
                 has_prediction = True
-                value = _predict(m, value, losses.is_looked_up(part.node.source, parameter.name), call)
+                value = _predict(m, value, losses.is_looked_up(source, parameter.name), call)
             _identify(m, value, call)
         found[parameter.name] = value
     return found if has_prediction else None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **facts: Any) -> Abstract:
     """Asks for the gradient of `value`. Where torch would raise for want of one, the program ends here."""
+    fail_as_meant(m, call)
     refuse_in_transform(m, sink, call)
     loss = loss_of(m, value, call)
     if loss is None or _may_have_a_graph(m, loss):
@@ -34,6 +35,13 @@ def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **
     if not event.by_framework:
         _raise_as_torch_does(m, event)
     return NONE
+
+
+def fail_as_meant(m: Machine, call: Call) -> None:
+    """Has a backward raise that a test wants to raise: `with pytest.raises(RuntimeError): loss.backward()`."""
+    if m.state.get("meant to raise"):
+        at = call.frame.span(call.node)
+        raise Raised(Object("builtins.RuntimeError", at), at)
 
 
 def refuse_in_transform(m: Machine, what: str, call: Call) -> None:
@@ -215,6 +223,7 @@ def _joined(m: Machine, losses: list[Value], call: Call) -> Value:
 @function("torch.autograd.grad")
 def grad(m: Machine, call: Call) -> Abstract:
     """The gradients, with a graph of their own where `create_graph=True`."""
+    fail_as_meant(m, call)
     outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
     options: dict[str, Any] = _options(call, 3)
     asked = call.get(4, "create_graph")

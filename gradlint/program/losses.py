@@ -175,6 +175,17 @@ def is_looked_up(function: ast.AST, name: str) -> bool:
     return False
 
 
+def subtracted(function: ast.AST) -> frozenset[str]:
+    """The names that a function holds against one that a prediction is compared with: `forecast - target`."""
+    found: set[str] = set()
+    for node in walk(function):
+        match node:
+            case ast.BinOp(op=ast.Sub(), left=ast.Name(id=one), right=ast.Name(id=other)):
+                compared = evidence.is_compared_with(one), evidence.is_compared_with(other)
+                found |= {name for name, beside in ((one, compared[1]), (other, compared[0])) if beside}
+    return frozenset(found)
+
+
 def called_names(function: ast.AST) -> frozenset[str]:
     """The names that a function calls: a parameter among them is no tensor."""
     functions = (node.func for node in walk(function) if isinstance(node, ast.Call))

@@ -50,13 +50,19 @@ def bytes_(m: Machine, call: Call) -> Abstract:
 def _method(name: str) -> None:
     @method("str", name)
     def handler(m: Machine, receiver: Const | Unknown, call: Call) -> Abstract:
-        known = _computed(name, receiver, call)
+        known = _computed(name, _by_default(m, receiver) if name in _LISTS else receiver, call)
         if known is not None:
             return _value(call, known)
         kind = "number" if name in _NUMBERS else "bool" if name in _TRUTHS else "" if name in _LISTS else "str"
         made = same(m, call, f"str.{name}", [receiver, *call.values], kind)
         made.origin = None
         return made
+
+
+def _by_default(m: Machine, receiver: Const | Unknown) -> Const | Unknown:
+    """What a module is made with that is taken apart, `norm="batch-relu"`: the words of its default go together."""
+    default = m.state.get("defaults", {}).get(receiver.symbol) if isinstance(receiver, Unknown) else None
+    return Const(default) if isinstance(default, str) else receiver
 
 
 def _computed(name: str, receiver: Abstract, call: Call) -> Any:

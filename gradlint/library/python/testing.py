@@ -1,4 +1,4 @@
-"""Tests that are skipped: what pytest and unittest skip does not run on that path."""
+"""Tests: what pytest and unittest skip does not run on that path, and what they want to raise raises."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 SKIPPED = "pytest.skip.Exception"
+RAISES = "pytest.raises"
 parent(SKIPPED, "builtins.BaseException")
 parent("unittest.SkipTest", "builtins.Exception")
 
@@ -68,3 +69,31 @@ def skip(m: Machine, call: Call) -> Abstract:
 def skip_test(m: Machine, case: Abstract, call: Call) -> Abstract:
     """`self.skipTest("needs CUDA")`."""
     raise Raised(Object("unittest.SkipTest", place(call)), place(call))
+
+
+@function(RAISES)
+def raises(m: Machine, call: Call) -> Abstract:
+    """`with pytest.raises(RuntimeError): …`"""
+    return Object(RAISES, place(call))
+
+
+@method("unittest.TestCase", "assertRaises", "assertRaisesRegex")
+def asserts_that_it_raises(m: Machine, case: Abstract, call: Call) -> Abstract:
+    """`with self.assertRaises(RuntimeError): …`; with a function, that is called and raises."""
+    is_context = len(call.args) < (3 if call.called == "assertRaisesRegex" else 2)
+    return Object(RAISES, place(call)) if is_context else NONE
+
+
+@method(RAISES, "__with__")
+def run_what_raises(m: Machine, context: Object, call: Call) -> Abstract:
+    """Runs the block as far as something in it raises, which a backward does there."""
+    inside, before = m.state.pop("with"), m.state.get("meant to raise", False)
+    m.state["meant to raise"] = True
+    try:
+        inside(m.unknown("raised", data=True))
+    except Raised as raised:
+        if isinstance(raised.value, Object) and raised.value.cls == SKIPPED:
+            raise
+    finally:
+        m.state["meant to raise"] = before
+    return NONE
