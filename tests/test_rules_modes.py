@@ -93,3 +93,45 @@ def test_a_mode_that_nothing_hangs_on_is_not_told(
     program.write_text(SAMPLED.format(given, forward))
     found = analyze([program], select=lambda code: code == "GL304")
     assert [finding.code for finding in found.findings] == codes
+
+
+ROLLED_OUT = """\
+import torch
+
+def loss_of(model, x):
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        print(model(x).mean())
+    loss = model(x).square().mean()
+    {}
+    return loss
+
+def train(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.train()
+    for x in batches:
+        optimizer.zero_grad()
+        loss_of(model, x).backward()
+        optimizer.step()
+
+train(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.1)), torch.randn(3, 2, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "codes"),
+    [
+        ("if was_training:\n        model.train()", []),
+        ("model.train()", []),
+        ("model.train(was_training)", []),
+        ("pass", ["GL304"]),
+    ],
+)
+def test_a_mode_that_is_put_back_before_the_backward_is_meant(
+    behind: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    program = tmp_path / "rollouts.py"
+    program.write_text(ROLLED_OUT.format(behind))
+    found = analyze([program], select=lambda code: code == "GL304")
+    assert [finding.code for finding in found.findings] == codes

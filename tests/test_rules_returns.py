@@ -95,3 +95,29 @@ def test_a_return_is_told_where_torch_refuses_it(tmp_path: pathlib.Path) -> None
     names: dict[str, Any] = {}
     exec(_program(), names)
     assert told == {body for number, body in enumerate(RETURNS) if _raises(names[f"Own{number}"], names["torch"])}
+
+
+OF_ONE = """
+class One{number}(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        return a * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        {body}
+"""
+
+
+def test_a_gradient_of_one_input_may_be_none_where_nobody_needs_it(tmp_path: pathlib.Path) -> None:
+    bodies = [
+        "return g * 2 if ctx.needs_input_grad[0] else None",
+        "if not ctx.needs_input_grad[0]: return None\n        return g * 2",
+        "return None",
+    ]
+    path = tmp_path / "functions.py"
+    made = "".join(OF_ONE.format(number=number, body=body) for number, body in enumerate(bodies))
+    used = "".join(f"(One{number}.apply(net(x)) + net(x)).sum().backward()\n" for number in range(len(bodies)))
+    path.write_text(f"import torch\n{made}\nnet, x = torch.nn.Linear(2, 2), torch.ones(2)\n{used}", encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL802").findings
+    assert [finding.message.partition(".")[0] for finding in found] == ["`One2"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from gradlint.ir import nodes as ir
 
@@ -13,14 +13,25 @@ def is_a_case(test: ir.Function, name: str) -> bool:
     return any(name in names for names, _ in _parametrized(test))
 
 
-def cases(test: ir.Function) -> Iterator[list[dict[str, object]]]:
-    """What the parameters are in each case, as far as it is written down for every one; of each decorator."""
+def cases(test: ir.Function, what: Callable[[ir.Node], object]) -> Iterator[list[dict[str, object]]]:
+    """What the parameters are in each case, as far as it is known of every one; of each decorator.
+
+    What a case gives is a literal, or what `what` says that it is: None where that is not known.
+    """
     for names, listed in _parametrized(test):
         rows = [_row(names, item) for item in listed.items] if isinstance(listed, ir.Display) else []
-        written = [{name: node.value for name, node in row.items() if isinstance(node, ir.Literal)} for row in rows]
+        written = [dict(_known(row, what)) for row in rows]
         common = [name for name in names if all(name in row for row in written)]
         if written and common:
             yield [{name: row[name] for name in common} for row in written]
+
+
+def _known(row: Mapping[str, ir.Node], what: Callable[[ir.Node], object]) -> Iterator[tuple[str, object]]:
+    for name, node in row.items():
+        if isinstance(node, ir.Literal):
+            yield name, node.value
+        elif (known := what(node)) is not None:
+            yield name, known
 
 
 def _parametrized(test: ir.Function) -> Iterator[tuple[list[str], ir.Node | None]]:

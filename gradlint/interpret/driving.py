@@ -65,7 +65,7 @@ def driver_of(contract: str, part: Span, name: str) -> tuple[ir.Code, list[ir.No
 
 def drive(m: Machine, part: Abstract, call: Call) -> None:
     """Has the driver of the entry's contract call a part with what is given it."""
-    written = _written(m.session.member_of(part, "__init__") if isinstance(part, Class) else part)
+    written = undecorated(m.session.member_of(part, "__init__") if isinstance(part, Class) else part)
     if not isinstance(written, Function) or m.session.driver is None:
         return
     code, statements = m.session.driver
@@ -129,13 +129,13 @@ def _is_none(value: Abstract) -> bool:
     return isinstance(value, Const) and value.value is None
 
 
-def _written(part: Abstract | None) -> Abstract | None:
+def undecorated(part: Abstract | None) -> Abstract | None:
     """What a part is without its object, and below its decorators."""
     match part:
         case Bound():
-            return _written(part.function)
+            return undecorated(part.function)
         case Builtin(wraps=inner) if inner is not None:
-            return _written(inner)
+            return undecorated(inner)
     return part
 
 

@@ -20,6 +20,7 @@ import itertools
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 
 from gradlint import memo, tape
@@ -219,8 +220,19 @@ class Facts:
             self.low[test.subject] = max(self.low.get(test.subject, (float("-inf"), True)), (test.operand, is_open))
 
 
+@dataclass(eq=False, slots=True)
+class Member:
+    """A member of an enum, among all those that are written down."""
+
+    symbol: Symbol
+    members: AbstractSet[Symbol]
+
+
 def answer_of(value: object, relation: str, operand: object) -> bool | None:
     """What a constant answers to a question; None where it cannot be asked."""
+    if isinstance(value, Member):
+        is_asked = relation in ("is symbol", "== symbol") and operand in value.members
+        return value.symbol is operand if is_asked else None
     if relation == "true":
         return bool(value)
     if relation == "is":

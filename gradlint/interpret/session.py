@@ -24,9 +24,9 @@ from gradlint.interpret import (
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import MAX_OF_TESTS, MAX_STEPS, TRAINING, Frame, Loop, Machine, Raised, Stop
-from gradlint.interpret.paths import Oracle, Restart
+from gradlint.interpret.paths import Member, Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
-from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, tell
+from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, is_a, tell
 from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
     Abstract,
@@ -745,8 +745,9 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
     if entry.contract and value is not None:
         driving.drive(m, value, call)
         return
-    if isinstance(value, Function):
-        _note_cases(m, value)
+    test = driving.undecorated(value)
+    if isinstance(test, Function):
+        _note_cases(m, test)
     if isinstance(value, Function | Abstract):
         result = m.call(value, call)
         _drain(m, result, call)
@@ -755,7 +756,19 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
 def _note_cases(m: Machine, test: Function) -> None:
     """Has the parameters of a test come together as its cases give them."""
     parameters = {parameter.name: parameter for parameter in test.node.parameters}
-    for rows in cases(test.node):
+    members: set[Symbol] = set()
+
+    def member(node: ir.Node) -> Member | None:
+        """A member of an enum: `Mode.OFF`."""
+        if not (isinstance(node, ir.Attribute) and isinstance(node.target, ir.Name)):
+            return None
+        value = m.evaluate(node, test.scope)
+        if not (isinstance(value, Instance) and any(is_a(base, "enum.Enum") for base in value.cls.libraries())):
+            return None
+        members.add(symbol := m.symbol(value).asked)
+        return Member(symbol, members)
+
+    for rows in cases(test.node, member):
         own = [name for name in rows[0] if name in parameters]
         symbols = {name: m.symbol(m.session.parameter(m, test, parameters[name])) for name in own}
         m.oracle.facts.one_of([{symbols[name]: row[name] for name in own} for row in rows])

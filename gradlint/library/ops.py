@@ -704,8 +704,27 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     """The sizes, the first of which is the tensor's length."""
     sizes = Unknown(m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type="")
-    m.overrides[sizes.symbol].setdefault(f"item:{m.symbol(Const(0))}", length(m, tensor, at))
+    known = m.overrides[sizes.symbol]
+    known.setdefault(f"item:{m.symbol(Const(0))}", length(m, tensor, at))
+    written = shapes.shape(tensor.node) or ()
+    for axis, size in enumerate(written):
+        if type(size) is int:
+            made = length(m, tensor, at) if axis == 0 else _size(m, sizes, axis, size)
+            for index in (axis, axis - len(written)):
+                known.setdefault(f"item:{index or m.symbol(Const(index))}", made)
     return sizes
+
+
+def _size(m: Machine, sizes: Unknown, axis: int, size: int) -> Unknown:
+    """A size that the program writes down: a number of which questions are answered."""
+    made = Unknown(sizes.symbol.derive(("size", axis), f"{sizes.symbol.text}[{axis}]"), data=True, type="number")
+    _bind(m, made.symbol, size)
+    return made
+
+
+def _bind(m: Machine, symbol: Symbol, number: int) -> None:
+    """Has a number be known where it is compared, and nowhere else: rounds are not counted by it."""
+    m.oracle.facts.low[symbol.asked] = m.oracle.facts.high[symbol.asked] = (number, False)
 
 
 @attribute("torch.Tensor", "ndim")
@@ -848,6 +867,9 @@ def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     symbol = m.symbol(tensor).derive("len", f"len({tensor.node.title})")
     m.state.setdefault("lengths", {})[symbol] = estimates.length(m, tensor)
+    known = shapes.known_length(tensor)
+    if known is not None:
+        _bind(m, symbol, known)
     return Unknown(symbol, data=True, type="number")
 
 

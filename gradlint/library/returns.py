@@ -51,10 +51,11 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
     returns = list(_returns(statements))
     if not returns and statements and not any(isinstance(node, ir.Raise | ir.Yield) for node in ir.within(statements)):
         yield Fault(_head(backward.node), "nothing" if inputs == 1 else "fewer", 1)
+    is_conditional = gives(backward)  # `return grad if ctx.needs_input_grad[0] else None`
     for node in returns:
         for value in reader.alternatives(node.value):
             fault = reader.fault(node, value, inputs)
-            if fault is not None:
+            if fault is not None and not (fault.kind == "nothing" and is_conditional):
                 yield fault
 
 

@@ -52,6 +52,7 @@ for epoch in range(3):
 
 ## What it does not report
 - Models that are trained in eval mode on purpose, with no evaluation in between: frozen batch normalisation.
+- A loss that is computed in eval mode, where `train()` puts the mode back before the backward.
 - Teachers and other networks that nothing trains.
 - Gradients that nobody takes a step with, of a model that is made in view: those by which its channels are ranked.
 - Models in which nothing differs between the modes: no dropout, no batch normalisation, and no question for the
@@ -150,6 +151,11 @@ def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Ba
     for event in tape.among(TrainMode, ModuleCall, Backward):
         if isinstance(event, TrainMode):
             modes.change(event)
+            if event.training:
+                used = [
+                    (call, None if event.module and call.module.is_within(event.module) else mode)
+                    for call, mode in used
+                ]
         elif isinstance(event, ModuleCall):
             mode = modes.of(event)
             used.append((event, mode))
