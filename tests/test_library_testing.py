@@ -125,3 +125,32 @@ def test_sizes_that_are_written_down_answer_questions(
     path.write_text(SIZES.format(height, length), encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL101").findings
     assert len(found) == told
+
+
+MASKS = """\
+import torch
+
+def pieces(x):
+    left, right = x < -1, x > 1
+    middle = ~(left | right)
+    out = torch.empty_like(x)
+    if middle.any():
+        out[middle] = x[middle].exp()
+    if left.any():
+        out[left] = x[left].square()
+    if {}:
+        out[right] = x[right].sqrt()
+    return out.sum()
+
+def test_pieces():
+    pieces(torch.randn(4, requires_grad=True)).backward()
+"""
+
+
+@pytest.mark.parametrize(("asked", "told"), [("right.any()", 0), ("(x > 1).all()", 1)])
+def test_one_of_the_masks_that_are_the_whole_together_selects_something(
+    asked: str, told: int, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "test_pieces.py"
+    path.write_text(MASKS.format(asked), encoding="utf-8")
+    assert len(analyze([path], select=lambda code: code == "GL101").findings) == told

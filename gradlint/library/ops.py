@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -32,7 +33,8 @@ from gradlint.library.chance import is_random
 from gradlint.library.devices import goes_to, is_from_out_of_view, is_made_there, note_device, place, send
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.python import outside
-from gradlint.tape import Cut, DType, Kind
+from gradlint.library.python.results import last
+from gradlint.tape import Cut, DType, Kind, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine, Visit
@@ -56,6 +58,7 @@ _DTYPES = {
     "bool": DType.BOOL,
 }
 _COUNTING = {"any": (">", 0), "sum": None, "count_nonzero": None}
+_NEGATIONS, _UNIONS = ("bitwise_not", "invert", "logical_not"), ("bitwise_or", "logical_or")
 _PREDICATES = {
     "is_floating_point",
     "is_cuda",
@@ -327,8 +330,40 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
     else:
         m.identify(made.node, count)
     has_some = shapes.has_some(tensor.node)
+    if has_some is None and _is_what_is_left(m, tensor, count.asked):
+        has_some = True
     if has_some is not None:  # `torch.ones(4, 8)`: none of the masks that are empty
         m.oracle.facts.learn(Test(count.asked, ">", 0), has_some)
+
+
+def _is_what_is_left(m: Machine, mask: Tensor, count: Symbol) -> bool:
+    """Whether a mask selects something for the others do not, which are the whole with it: `~(left | right)`."""
+    groups: dict[Symbol, list[list[Symbol]]] = m.state.setdefault("masks of a whole", {})
+    of = mask.node.inputs[0] if last(mask.node.op) in _NEGATIONS and mask.node.inputs else None
+    if of is not None and not any("selection" in value.flags for value in tape.ancestors(of)):
+        others = (m.symbol(Tensor(part)).derive("count", f"{part.title}.sum()").asked for part in _united(of))
+        group = [count, *others]
+        for each in group:
+            groups.setdefault(each, []).append(group)
+    known = m.oracle.facts.known
+    return any(
+        all(known(Test(other, ">", 0)) is False for other in group if other is not count)
+        for group in groups.get(count, ())
+    )
+
+
+def _united(mask: Value) -> Iterator[Value]:
+    """The masks of which one is the union: of `left | right` these two."""
+    waiting, seen = [mask], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if last(part.op) in _UNIONS and len(part.inputs) == 2:
+            waiting += part.inputs
+        else:
+            yield part
 
 
 def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None) -> Tensor:
