@@ -13,7 +13,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
+import time
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from gradlint.source.screen import Gist
 FOLDER = ".gradlint_cache"
 MOST_FILES = 64  # choices of rules and files; the oldest go first
 MOST_BYTES = 200 << 20  # of all of them
+LONGEST = 3600  # seconds that writing one takes at most
 _STAMP = "stamp"
 _MARK, _IGNORE = ".gitignore", "# made by gradlint\n*\n"
 Imports = dict[tuple[str, int], Path | None]
@@ -103,7 +106,7 @@ class Cache:
 
     @classmethod
     def read(
-        cls, folder: Path, chosen: Iterable[str], files: Iterable[Path], contents: Mapping[Path, str],
+        cls, folder: Path, chosen: Iterable[str], files: Collection[Path], contents: Mapping[Path, str],
         without_parts: Iterable[Path] = (),
     ) -> Cache:  # fmt: skip
         """What is kept in `folder` of these rules on these files, less what has changed.
@@ -117,7 +120,10 @@ class Cache:
         key = [_stamp(folder), str(sys.version_info[:3]), *chosen, *sorted(map(str, files)), str(len(apart)), *apart]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
         kept = _load(file)
-        return cls(file, _holding(kept, contents), kept.gists, kept)
+        records = _holding(kept, contents)
+        for path in _strange(records, frozenset(files)):
+            del records[path]
+        return cls(file, records, kept.gists, kept)
 
     def gist(self, path: Path, content: str) -> Gist | None:
         """What the bytes of the file at `path` say, if they are those for which `content` stands."""
@@ -333,12 +339,14 @@ def _rest(records: Mapping[Path, Record], texts: list[Any], written: Mapping[str
     places: list[Part] = []
     for path, parts in texts:
         places += [(path, word) for word, *_ in parts]
-        records[Path(path)].parts = {
-            word: Text(digest, tuple((first, last) for first, last in (lines[0] if lines else ())))
-            for word, digest, *lines in parts
-        }
+        if (record := records.get(Path(path))) is not None:
+            record.parts = {
+                word: Text(digest, tuple((first, last) for first, last in (lines[0] if lines else ())))
+                for word, digest, *lines in parts
+            }
     for path, results in written.items():
-        record = records[Path(path)]
+        if (record := records.get(Path(path))) is None:
+            continue
         record.results = {
             entry: replace(result, rests_on=tuple(places[each] for each in rests_on))
             for (entry, result), rests_on in zip((record.results or {}).items(), results, strict=True)
@@ -366,6 +374,40 @@ def _holding(kept: _Kept, contents: Mapping[Path, str], texts: Mapping[Path, str
             parts, is_edited = dict(edit.same), results is not None
             held[path] = replace(record, results=results, content=now[path], parts=parts, is_edited=is_edited)
     return held
+
+
+def _strange(records: Mapping[Path, Record], files: AbstractSet[Path]) -> list[Path]:
+    """The records that tell of files which are neither checked nor imported by those that are: not of our making.
+
+    A report quotes the lines that a record names, so that a forged one would make it read any file.
+    """
+    told = {path: {Path(place) for place in _told(record)} - files for path, record in records.items()}
+    if not any(told.values()):
+        return []
+    ways = {path: _followed(path, record, files) for path, record in records.items()}
+    known = _reached(files, ways)
+    return [path for path, places in told.items() if not places <= known]
+
+
+def _told(record: Record) -> Iterator[str]:
+    """The files of which a record says something."""
+    if record.fault is not None:
+        yield record.fault.at.path
+    for result in (record.results or {}).values():
+        for finding in result.findings:
+            yield finding.at.path
+            yield from (part.at.path for part in finding.related)
+        yield from (gap.at.path for gap in result.gaps)
+
+
+def _followed(path: Path, record: Record, files: AbstractSet[Path]) -> list[Path]:
+    """Where the imports of a file lead; files are looked at beside it, and among those that are checked."""
+    found = ((level, target) for (_, level), target in record.imports.items() if target is not None)
+    return [target for level, target in found if level != BESIDE or target in files or _is_beside(target, path)]
+
+
+def _is_beside(target: Path, path: Path) -> bool:
+    return target.parent == path.parent and target.suffix == ".py"
 
 
 def _leads_where_it_did(path: Path, record: Record, is_file: IsFile) -> bool:
@@ -496,6 +538,9 @@ def _write(file: Path, text: str) -> None:
 def _bound(folder: Path) -> None:
     """Removes what was written longest ago of a cache that has grown too large."""
     size = 0
+    for part in folder.glob("*.part"):  # of a run that was killed
+        if time.time() - part.stat().st_mtime > LONGEST:
+            part.unlink(missing_ok=True)
     newest = sorted(((each, each.stat()) for each in folder.glob("*.json")), key=lambda each: -each[1].st_mtime_ns)
     for number, (file, state) in enumerate(newest):
         size += state.st_size

@@ -459,8 +459,9 @@ def _is_proved(
 
 def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings) -> bool:
     """Writes what was mended; whether all of it could be written."""
-    from gradlint.output import replace_file
+    from gradlint.output import remove_leftovers, replace_file
 
+    remove_leftovers({file.parent for file in repaired.checked.files if file not in given})
     done = True
     for path, content in {**given, **repaired.contents}.items():
         if path in given:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import secrets
 import shutil
+from collections.abc import Iterable
 
 from gradlint.errors import UserError
+
+_LEFT = re.compile(r"\..+\.gradlint-([1-9][0-9]*)-[0-9a-f]{8}")
 
 
 def write(path: pathlib.Path, text: str, root: pathlib.Path) -> None:
@@ -43,6 +47,29 @@ def replace_file(path: pathlib.Path, original: bytes, content: bytes, root: path
         raise UserError(f"{path}: left as it was: {error.strerror}") from None
 
 
+def remove_leftovers(folders: Iterable[pathlib.Path]) -> None:
+    """Removes what runs that were killed have left of files that they were about to put in place of others."""
+    for folder in folders:
+        with contextlib.suppress(OSError):  # what cannot be removed stays
+            for name in os.listdir(folder):
+                left = _LEFT.fullmatch(name)
+                if left and not _is_running(int(left[1])):
+                    os.unlink(folder / name)
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is a process of this number; where that cannot be told, there is."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
 def _keep_owner(target: pathlib.Path, name: pathlib.Path) -> None:
     """Gives a new file to the owner of the old one, where the two differ and the system has owners."""
     old, new = target.stat(), name.stat()
@@ -53,7 +80,7 @@ def _keep_owner(target: pathlib.Path, name: pathlib.Path) -> None:
 
 def replace(target: pathlib.Path, content: bytes) -> None:
     """Puts a file with this content at `target`, at once, with the mode of the one that was there."""
-    name = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    name = target.with_name(f".{target.name}.gradlint-{os.getpid()}-{secrets.token_hex(4)}")
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:

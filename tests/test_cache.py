@@ -1,9 +1,12 @@
 """Results kept from run to run: never others than without, and never in the way."""
 
+import json
 import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from commandline import Ran, Run
@@ -86,6 +89,72 @@ def test_a_corrupt_cache_is_ignored(folder: pathlib.Path, run: Run, content: byt
     kept.write_bytes(content)
     after = _check(run)
     assert (after.code, after.out, after.err) == (before.code, before.out, before.err)
+
+
+def _forged(folder: pathlib.Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the records of the only cache there is, in order of their files."""
+    (kept,) = (folder / ".gradlint_cache").glob("*.json")
+    records, *rest = json.loads(kept.read_text())
+    change(records)
+    kept.write_text(json.dumps([records, *rest]))
+
+
+SECRET = "the line of a file that nobody asked for"
+
+
+@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize("where", ["finding", "related", "gap", "fault"])
+def test_a_record_that_names_a_file_outside_is_dropped(
+    folder: pathlib.Path, run: Run, tmp_path_factory: pytest.TempPathFactory, where: str, imported: bool
+) -> None:
+    (folder / "helper.py").write_text(BAD)
+    before = run("check", "--gaps")
+    secret = tmp_path_factory.mktemp("home") / "secret.txt"
+    secret.write_text(f"{SECRET}\n")
+
+    def change(records: dict[str, Any]) -> None:
+        record = records[str(folder / "train.py")]
+        place = [str(secret), 1, 1, 1, 5]
+        _, _, _, _, ((finding, *_), gaps, *_) = record[2][0]
+        if where == "finding":
+            finding[4] = place
+        elif where == "related":
+            finding[6].append([place, "see"])
+        elif where == "gap":
+            gaps.append(["call", place, "see"])
+        else:
+            record[3] = [place, "invalid syntax", ""]
+        if imported:
+            record[1].append([str(secret), -1, str(secret)])
+
+    _forged(folder, change)
+    after = run("check", "--gaps")
+    assert SECRET not in after.out + after.err
+    assert (after.code, after.out, after.err) == (before.code, before.out, before.err)
+    assert run("check", "--gaps").out == before.out
+
+
+def test_what_is_kept_of_imported_files_is_no_forgery(
+    folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "loss").mkdir()
+    (folder / "loss" / "far.py").write_text(BAD)
+    (folder / "helper.py").write_text("from loss.far import loss_of\n")
+    before = run("check", "train.py")
+    assert "loss/far.py:2:12" in before.out
+    monkeypatch.setattr(parallel, "spread", None)  # by which all is analysed that is not kept
+    assert run("check", "train.py").out == before.out
+
+
+def test_what_a_killed_run_has_left_of_a_cache_goes(folder: pathlib.Path, run: Run) -> None:
+    _check(run)
+    old, new = (folder / ".gradlint_cache" / name for name in ("a.part", "b.part"))
+    for file in (old, new):
+        file.write_text("")
+    os.utime(old, (0, 0))
+    (folder / "helper.py").write_text(BAD)
+    _check(run)
+    assert (old.exists(), new.exists()) == (False, True)
 
 
 def test_a_link_is_neither_followed_nor_removed(folder: pathlib.Path, run: Run) -> None:

@@ -114,8 +114,20 @@ def test_fixes_killed_between_two_files_leave_each_old_or_new(folder: pathlib.Pa
     killed = gradlint(KILLED, str(number), "check", "--fix", "--no-cache", "--jobs", "1", ".")
     assert killed.returncode == -9, killed
     assert texts(folder) == [FIXED] * (number - 1) + [BROKEN] * (len(NAMES) - number + 1)
+    (left,) = set(os.listdir(folder)) - {*NAMES, "pyproject.toml"}
+    assert left.startswith(f".{NAMES[number - 1]}.gradlint-")
     assert gradlint(KILLED, "0", "check", "--fix", "--no-cache", "--jobs", "1", ".").returncode == 0
     assert texts(folder) == [FIXED] * len(NAMES)
+    assert set(os.listdir(folder)) == {*NAMES, "pyproject.toml"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell which processes run")
+def test_only_what_nobody_writes_any_more_is_removed(folder: pathlib.Path) -> None:
+    kept = {f".a.py.gradlint-{os.getpid()}-0123abcd", ".a.py.gradlint-0-0123abcd", ".a.py.gradlint-99-x", "a.py.bak"}
+    for name in {*kept, ".a.py.gradlint-999999999-0123abcd"}:
+        (folder / name).write_text("")
+    output.remove_leftovers([folder, folder / "nowhere"])
+    assert set(os.listdir(folder)) - {*NAMES, "pyproject.toml"} == kept
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system has no limits")

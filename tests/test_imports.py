@@ -13,9 +13,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder, less those of its
 # modules that are layers of their own.
 LAYERS = (
-    "dataclass", "errors", "garbage", "guess", "memo", "names", "evidence", "output", "room", "watch", "parallel",
-    "finding", "tape", "coverage", "paths", "rule", "rules/", "completion", "fingerprint", "report/", "ignore",
-    "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
+    "dataclass", "errors", "garbage", "guess", "memo", "names", "owners", "evidence", "output", "room", "watch",
+    "parallel", "finding", "tape", "coverage", "paths", "rule", "rules/", "completion", "fingerprint", "report/",
+    "ignore", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session", "library/", "cache", "analyzer",
     "analysis", "suppress", "annotate", "baseline", "checker", "importers", "since", "merge", "fix/", "codemods/",
     "trace/", "api", "lsp/", "pytest_plugin", "cli", "__main__",
