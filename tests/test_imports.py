@@ -21,7 +21,7 @@ LAYERS = (
     "trace/", "api", "lsp/", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
-    "rules/": {"dataclass", "names", "tape", "paths", "finding", "rule", "rules/"},
+    "rules/": {"dataclass", "names", "owners", "tape", "paths", "finding", "rule", "rules/"},
     "training/": {"training/"},
 }
 MAY_IMPORT_TORCH = (
