@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradlint.api import Traced as Traced
+    from gradlint.api import Tracing as Tracing
     from gradlint.api import check as check
     from gradlint.api import trace as trace
     from gradlint.errors import UserError as UserError
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    **dict.fromkeys(("Traced", "check", "trace"), "api"),
+    **dict.fromkeys(("Traced", "Tracing", "check", "trace"), "api"),
     **dict.fromkeys(("Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span"), "finding"),
     "UserError": "errors",
 }
 __all__ = [
-    "Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span", "Traced", "UserError", "__version__",
-    "check", "trace",
+    "Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span", "Traced", "Tracing", "UserError",
+    "__version__", "check", "trace",
 ]  # fmt: skip
 
 

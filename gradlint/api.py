@@ -7,7 +7,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gradlint.config import Selection, parse_codes, parse_severity, settings_finder
 from gradlint.dataclass import dataclass
@@ -17,6 +17,10 @@ from gradlint.report._object import finding_of
 from gradlint.report._traced import traced_report
 from gradlint.source.files import SettingsFor, discover, nearest
 
+if TYPE_CHECKING:
+    from gradlint.trace.call import Called, Watch
+
+Level = Literal["auto", "watch", "record"]
 Path = str | os.PathLike[str]
 
 
@@ -28,6 +32,48 @@ class Traced:
     steps: int  # that the optimizers took
     error: str  # the exception that ended the program, as `RuntimeError: ...`; "" where none did
     value: object = None  # what a function gave back
+
+
+class Tracing:
+    """What autograd does while the `with` of this runs: `findings`, `steps` and `error` are there behind it.
+
+    `print` shows the report of the command. An exception goes on, but for the end that `steps` asks for.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._called: Called | None = None
+
+    def __enter__(self) -> Tracing:
+        self._watch.begin()
+        return self
+
+    def __exit__(self, _kind: object, raised: BaseException | None, _trace: object) -> bool:
+        self._called = self._watch.end(raised, "with gradlint.trace()")
+        return self._watch.is_asked_for(raised)
+
+    def _told(self) -> Called:
+        if self._called is None:
+            raise UserError("what a trace has found is known behind its `with`")
+        return self._called
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, the worst first."""
+        return list(self._told().findings)
+
+    @property
+    def steps(self) -> int:
+        """The steps that the optimizers took."""
+        return self._told().steps
+
+    @property
+    def error(self) -> str:
+        """The exception that ended it, as `RuntimeError: ...`; "" where none did."""
+        return self._told().error
+
+    def __str__(self) -> str:
+        return self._told().text
 
 
 def check(
@@ -62,18 +108,32 @@ def check(
     return list(checked.outcome(settings, findings=offered(checked, settings, jobs)).findings)
 
 
+@overload
+def trace(
+    *, select: Iterable[str] | None = None, ignore: Iterable[str] = (), level: Level = "auto", steps: int | None = None
+) -> Tracing: ...
+@overload
 def trace(
     program: Path | Callable[..., object],
     *arguments: Any,
     select: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
-    level: Literal["auto", "watch", "record"] = "auto",
+    level: Level = "auto",
     steps: int | None = None,
-) -> Traced:
+) -> Traced: ...
+def trace(
+    program: Path | Callable[..., object] | None = None,
+    *arguments: Any,
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] = (),
+    level: Level = "auto",
+    steps: int | None = None,
+) -> Traced | Tracing:
     """What autograd did while `program` ran: a script, in a process of its own, or a function, in this one.
 
     `arguments` are the words of the script's command line, or what the function is called with. `steps` ends the run
-    after so many optimizer steps. An exception of the program is told in the result. Needs torch.
+    after so many optimizer steps. An exception of the program is told in the result. Without a program it is for a
+    `with`, and about what runs inside. Needs torch.
     """
     chosen, ignored = None if select is None else _codes(select), _codes(ignore)
     if isinstance(program, str | os.PathLike):
@@ -81,7 +141,9 @@ def trace(
         options += [f"--select={code}" for code in chosen or ()] + [f"--ignore={code}" for code in ignored]
         return _run(program, [str(word) for word in arguments], options)
     with needing("torch", told=NEEDS_TORCH):
-        from gradlint.trace.call import call
+        from gradlint.trace.call import Watch, call
+    if program is None:
+        return Tracing(Watch(_settings_for(chosen, ignored), level=level, steps=steps))
     called = call(functools.partial(program, *arguments), _settings_for(chosen, ignored), level=level, steps=steps)
     return Traced(list(called.findings), called.steps, called.error, called.value)
 

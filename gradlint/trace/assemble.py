@@ -368,7 +368,7 @@ class Assembler:
         self._trained_at = note.serial
         self._trained.update(self.rounds.now())
         values = [self.value(op) for op in ops]
-        loss = values[0] if len(values) == 1 else _joined(values, at(note.place), len(self.tape.events))
+        loss = values[0] if len(values) == 1 else joined(values, at(note.place), len(self.tape.events))
         handed = "" if note.facts["direct"] else _handed(note.place)
         for value in values:
             value.name = value.name or (_receiver(note.place) if note.facts["direct"] else handed)
@@ -679,7 +679,7 @@ def _inputs_first(op: Op, made: dict[int, Any]) -> Iterator[Op]:
             pending += [(each, False) for each in current.inputs]
 
 
-def _joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
+def joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
     """Several losses that one call back-propagates."""
     grad = any(value.requires_grad for value in values)
     return tape.Value(

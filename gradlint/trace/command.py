@@ -15,9 +15,28 @@ _FORMATS = [name for name in formats() if name != "statistics"]  # which is abou
 _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 
 
+class _Before(click.Command):
+    """A command whose options end with the script, or with the module that `-m` names: the rest is the program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Ends the options behind `-m MODULE`, as Python does."""
+        taking = {
+            name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
+            word = args[at]
+            at += 2 if word in taking else 1
+            if word.startswith("-m"):
+                args = [*args[:at], "--", *args[at:]]
+                break
+        return super().parse_args(ctx, args)
+
+
 @click.command(
+    cls=_Before,
     short_help="Run a script and report where its gradients are lost.",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog="Options of gradlint stand before SCRIPT, those of the script after it.",
 )
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")

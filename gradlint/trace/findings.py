@@ -11,7 +11,9 @@ from gradlint import suppress
 from gradlint.config import Settings
 from gradlint.finding import Finding, Span
 from gradlint.rule import at_run_time, judge, rules
+from gradlint.source import document
 from gradlint.tape import Backward, Cut, Tape, Value, graph
+from gradlint.trace import source
 from gradlint.trace.assemble import NOWHERE
 
 
@@ -23,6 +25,18 @@ class Place:
     op: str
     text: str
     carries: bool  # gradient
+
+
+def located(told: Told) -> Told:
+    """A finding and its route as those who read see them: in a notebook, in which cell."""
+    route = tuple(replace(each, at=source.located(each.at)) for each in told.route)
+    return replace(told, finding=located_finding(told.finding), route=route)
+
+
+def located_finding(finding: Finding) -> Finding:
+    """A finding as those who read see it."""
+    related = tuple(replace(each, at=source.located(each.at)) for each in finding.related)
+    return replace(finding, at=source.located(finding.at), related=related)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +84,10 @@ def _unsuppressed(found: Iterable[Finding]) -> Iterator[Finding]:
 
 def _text(path: str) -> str | None:
     try:
-        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+        text = document.decode(path, pathlib.Path(path).read_bytes())
     except OSError:
         return None
+    return text if isinstance(text, str) else None
 
 
 def _told(finding: Finding, tape: Tape, steps: dict[int, int]) -> Told:
@@ -107,10 +122,10 @@ def route_to(loss: Value, at: Span) -> tuple[Place, ...]:
     for value in pending:
         if at in (place(value), value.at):
             return tuple(_path(value, came))[::-1]
-        for source in value.inputs:
-            if id(source) not in came:
-                came[id(source)] = value
-                pending.append(source)
+        for each in value.inputs:
+            if id(each) not in came:
+                came[id(each)] = value
+                pending.append(each)
     return ()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import linecache
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -21,7 +21,7 @@ from gradlint.finding import Span
 from gradlint.report._place import listed
 from gradlint.tape import Cut, Kind, Value, ancestors, constants, cuts
 from gradlint.trace import probes, source
-from gradlint.trace.assemble import Assembler
+from gradlint.trace.assemble import Assembler, at, joined
 from gradlint.trace.findings import place
 from gradlint.trace.frames import nearest
 from gradlint.trace.session import Session
@@ -39,13 +39,18 @@ _WHY = {
 }
 
 
+Losses = torch.Tensor | Iterable[torch.Tensor]
+Models = torch.nn.Module | Mapping[str, torch.nn.Module] | Iterable[torch.nn.Module]
+
+
 class AssertGradientsFlow(Protocol):
     """Raises AssertionError unless every parameter of the model that requires one gets a gradient of the loss.
 
+    Several losses count together; several models go by their numbers, `0.weight`, or by the keys of a dict.
     `except_for` names parameters, or modules by their dotted path, that are meant to get none.
     """
 
-    def __call__(self, loss: torch.Tensor, model: torch.nn.Module, *, except_for: Iterable[str] = ()) -> None: ...
+    def __call__(self, loss: Losses, model: Models, *, except_for: Iterable[str] = ()) -> None: ...
 
 
 @contextlib.contextmanager
@@ -61,40 +66,51 @@ def recording() -> Iterator[AssertGradientsFlow]:
         session.close()
 
 
-def _assert_gradients_flow(
-    session: Session, loss: torch.Tensor, model: torch.nn.Module, *, except_for: Iterable[str] = ()
-) -> None:
+def _assert_gradients_flow(session: Session, loss: Losses, model: Models, *, except_for: Iterable[str] = ()) -> None:
     __tracebackhide__ = True
     exempt = (except_for,) if isinstance(except_for, str) else tuple(except_for)
     wanted = {
         name: parameter
-        for name, parameter in model.named_parameters()
+        for name, parameter in _parameters(model)
         if parameter.requires_grad and not any(name == each or name.startswith(f"{each}.") for each in exempt)
     }
     if not wanted:
         raise AssertionError("the model has no parameter that requires a gradient")
+    losses = [loss] if isinstance(loss, torch.Tensor) else list(loss)
     with session.paused():
-        told = _Explained(session, loss, wanted)
-        gradients = _gradients(loss, wanted)
+        told = _Explained(session, losses, wanted)
+        gradients = _gradients(losses, wanted)
     starved = [name for name, gradient in gradients.items() if gradient is None or told.is_only_zero(name, gradient)]
     if starved:
         raise AssertionError("\n".join(told.message(starved)))
 
 
-def _gradients(loss: torch.Tensor, wanted: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
+def _parameters(model: Models) -> Iterator[tuple[str, torch.Tensor]]:
+    """The parameters of a model by their names; of several, with the names of these before them."""
+    if isinstance(model, torch.nn.Module):
+        yield from model.named_parameters()
+        return
+    for key, each in model.items() if isinstance(model, Mapping) else enumerate(model):
+        yield from each.named_parameters(prefix=str(key))
+
+
+def _gradients(losses: Sequence[torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
     """What autograd gives each parameter; the graph is kept for the backward of the test."""
-    if not loss.requires_grad:
+    carrying = [loss for loss in losses if loss.requires_grad]
+    if not carrying:
         return dict.fromkeys(wanted)
-    found = torch.autograd.grad(loss, list(wanted.values()), retain_graph=True, allow_unused=True)
+    found = torch.autograd.grad(carrying, list(wanted.values()), retain_graph=True, allow_unused=True)
     return dict(zip(wanted, found, strict=True))
 
 
 class _Explained:
     """What was recorded of a loss, held against the parameters that it should reach."""
 
-    def __init__(self, session: Session, loss: torch.Tensor, wanted: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, session: Session, losses: Sequence[torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> None:
         assembler = Assembler(session, "test")
-        self.loss = assembler.value(session.memory.of(loss, nearest()))
+        place = nearest()
+        values = [assembler.value(session.memory.of(loss, place)) for loss in losses]
+        self.loss = values[0] if len(values) == 1 else joined(values, at(place), 0)
         self.parameters = {name: assembler.parameter(session.memory.held(each)) for name, each in wanted.items()}
 
     def is_only_zero(self, name: str, gradient: torch.Tensor) -> bool:
@@ -128,8 +144,8 @@ class _Explained:
             if names:
                 blamed.setdefault(place(value), (why, set()))[1].update(names)
                 left -= names
-        for at, (why, names) in blamed.items():
-            yield from _shown(at, why if names == set(starved) else f"{why}: {listed(sorted(names), _SHOWN)}")
+        for where, (why, names) in blamed.items():
+            yield from _shown(where, why if names == set(starved) else f"{why}: {listed(sorted(names), _SHOWN)}")
         if left:
             yield from self._unexplained(sorted(left))
 

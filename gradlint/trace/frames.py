@@ -100,9 +100,18 @@ def users_files() -> list[str]:
 def is_users_path(file: str) -> bool:
     """Whether a file of Python is the user's."""
     path = os.path.realpath(file)
+    if path.startswith(tuple(_own)) or ipython_cell(file):
+        return True
     if file.startswith("<") or not file.endswith(".py"):
         return False
-    return path.startswith(tuple(_own)) or not (path.startswith(_LIBRARY) or _INSTALLED & set(path.split(os.sep)))
+    return not (path.startswith(_LIBRARY) or _INSTALLED & set(path.split(os.sep)))
+
+
+def ipython_cell(file: str) -> str:
+    """`In[3]`, where that is what a session of IPython calls the code of a file; else nothing."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    return "" if number is None else f"In[{number}]"
 
 
 class _Number(int):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import linecache
 import math
 import os
 import statistics
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 
 from gradlint.finding import Span
 from gradlint.tape import Backward, Clip, Event, OptimizerStep, ScalerUpdate, SchedulerStep, Tape, Unscale, ZeroGrad
+from gradlint.trace import source
 from gradlint.trace.findings import Told
 from gradlint.trace.routes import Stop, fold, layers, losses
 
@@ -81,7 +81,7 @@ def _findings(told: Sequence[Told]) -> Iterator[str]:
 
 def _source(at: Span) -> str:
     """The lines around a place, its own marked."""
-    lines = linecache.getlines(os.path.abspath(at.path))
+    lines = source.lines(at)
     shown = range(max(1, at.line - _CONTEXT), min(len(lines), at.end_line + _CONTEXT) + 1)
     rows = []
     for number in shown:
@@ -132,8 +132,8 @@ def arranged(columns: Sequence[Sequence[Stop]]) -> tuple[list[Spot], int, int]:
     rows: list[list[Spot]] = [[Spot(stop, number) for stop in column] for number, column in enumerate(columns)]
     of = {id(spot.stop): spot for row in rows for spot in row}
     for spot in list(of.values()):
-        for source in spot.stop.inputs if spot.stop is not None else ():
-            goal, last = of[id(source)], spot
+        for below in spot.stop.inputs if spot.stop is not None else ():
+            goal, last = of[id(below)], spot
             for number in range(spot.column + 1, goal.column):  # none back to an earlier one: a line that comes again
                 last.to.append(passing := Spot(None, number))
                 rows[number].append(passing)

@@ -7,6 +7,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import linecache
 import os
 import pathlib
 import signal
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradlint.errors import UserError
+from gradlint.source import document
 from gradlint.trace import frames, ranks
 
 
@@ -53,9 +55,20 @@ def script(path: str, arguments: Sequence[str]) -> Program:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     frames.adopt(file)
+    if path.endswith(document.NOTEBOOK):
+        content = _cells(path, file, content)
     return Program(
         path, _compiled(content, file), file, None, os.path.dirname(os.path.realpath(file)), (path, *arguments)
     )
+
+
+def _cells(path: str, file: str, content: bytes) -> bytes:
+    """The code cells of a notebook as one program, as `gradlint check` reads it: magics are comments."""
+    text = document.decode(file, content)
+    if not isinstance(text, str):
+        raise UserError(f"{path}: {text.message}")
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    return text.encode()
 
 
 def module(name: str, arguments: Sequence[str]) -> Program:

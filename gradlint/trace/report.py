@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import linecache
-import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from gradlint import output
-from gradlint.finding import Finding, Severity, Span
+from gradlint.checker import Texts
+from gradlint.finding import Finding, Severity
 from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object, finding_of
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape
-from gradlint.trace import frames, opaque, ranks, recurrent, replicas, routes, trainers
+from gradlint.trace import frames, opaque, ranks, recurrent, replicas, routes, source, trainers
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
@@ -149,11 +148,7 @@ def _outcome(report: Report, together: Mapping[str, Any]) -> Outcome:
     """What the formats of `check` are told: rank 0's findings, and those that only others had."""
     others = [finding_of(each) for each in together["findings"] if 0 not in each.get("ranks", (0,))]
     found = (*(told.finding for told in report.told), *others)
-    return Outcome(found, len(frames.users_files()), _lines, report.root)
-
-
-def _lines(at: Span) -> Sequence[str]:
-    return [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(at.path))]
+    return Outcome(found, len(frames.users_files()), source.lines, report.root, raw=Texts({}).raw)
 
 
 def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

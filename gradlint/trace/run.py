@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TextIO
 
 import torch
@@ -24,7 +25,7 @@ from gradlint.source.files import SettingsFor
 from gradlint.trace import exits, frames, launch, probes, source
 from gradlint.trace.assemble import Assembler
 from gradlint.trace.confirm import confirm
-from gradlint.trace.findings import findings
+from gradlint.trace.findings import findings, located, located_finding
 from gradlint.trace.report import LINES, Report, write
 from gradlint.trace.session import Session
 
@@ -138,8 +139,9 @@ def _report(
     told = findings(tape, assembler.steps, settings)
     found = [each.finding for each in told]
     confirmations = confirm(_static(settings_for), found, tape) if options["confirm"] else []
+    confirmations = [replace(each, finding=located_finding(each.finding)) for each in confirmations]
     write(
-        Report(tape, tuple(told), session, ending, assembler.steps, settings.root, tuple(confirmations)),
+        Report(tape, tuple(map(located, told)), session, ending, assembler.steps, settings.root, tuple(confirmations)),
         options,
         stream,
     )

@@ -10,6 +10,7 @@ import dis
 import functools
 import linecache
 import os
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
@@ -18,10 +19,12 @@ from typing import Concatenate, ParamSpec, TypeGuard, TypeVar
 from gradlint.evidence import is_loss_variable
 from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
+from gradlint.source import document
 from gradlint.source.blocks import ends_early
-from gradlint.source.parse import characters
+from gradlint.source.parse import characters, split_lines
+from gradlint.source.places import Program
 from gradlint.tape import GLANCES
-from gradlint.trace.frames import Frame, Place, users_files
+from gradlint.trace.frames import Frame, Place, ipython_cell, users_files
 
 _SHOWN = 72
 _FOR_ITER = dis.opmap["FOR_ITER"]
@@ -77,9 +80,36 @@ class _File:
 
 
 def shown(path: str) -> str:
-    """The path as a report shows it: relative to where the run began, where it lies below."""
+    """The path as a report shows it: relative to where the run began, where it lies below; of a cell, its number."""
+    cell = ipython_cell(path)
+    if cell:
+        _cells[cell] = path
+        return cell
     relative = os.path.relpath(path, _began)
     return path if relative.startswith("..") else relative
+
+
+def lines(at: Span) -> list[str]:
+    """The lines that a reported place counts: those of its file, or of its cell."""
+    if at.cell:
+        found = document.program(at.path, document.read(pathlib.Path(at.path)))
+        return split_lines(document.cell(found.text, at.cell)) if isinstance(found, Program) else []
+    path = _cells.get(at.path) or os.path.join(_began, at.path)
+    return [line.rstrip("\n") for line in linecache.getlines(path)]
+
+
+def line(at: Span) -> str:
+    """The line of the source at which a reported place begins."""
+    found = lines(at)
+    return found[at.line - 1].strip() if 0 < at.line <= len(found) else ""
+
+
+def located(at: Span) -> Span:
+    """Where a place is for those who read: in a notebook, in which cell."""
+    if not at.path.endswith(document.NOTEBOOK) or at.cell:
+        return at
+    found = document.program(at.path, document.read(pathlib.Path(_began, at.path)))
+    return found.located(at) if isinstance(found, Program) else at
 
 
 def begin() -> None:
@@ -88,7 +118,11 @@ def begin() -> None:
     _began = os.getcwd()
 
 
+_cells: dict[str, str] = {}  # the files in which IPython keeps its cells, by what they are called
+
+
 _began = os.getcwd()
+_cells: dict[str, str] = {}  # the files in which IPython keeps its cells, by what they are called
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import linecache
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from gradlint.owners import grouped
 from gradlint.report._frame import frame
 from gradlint.report._paint import Paint
 from gradlint.report._place import count, listed, printable
+from gradlint.trace import source
 from gradlint.trace.findings import Place, Told
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def _finding(told: Told, *, verbose: bool) -> Iterator[str]:
     yield printable(f"{finding.severity.label}[{finding.code}]: {finding.message}")
     yield printable(f"  --> {finding.at}{step}")
     yield from _quoted(finding.at, verbose=verbose)
-    quoted = {(finding.at.path, line) for line in range(finding.at.line - _CONTEXT * verbose, finding.at.end_line + 1)}
+    at = finding.at
+    quoted = {(at.path, at.cell, line) for line in range(at.line - _CONTEXT * verbose, at.end_line + 1)}
     for related in finding.related[: _ALL if verbose else _MOST_RELATED]:
         yield printable(f"note: {related.at}: {related.message}{_line_of(related.at, quoted)}")
     if len(told.stops) > 1:
@@ -62,20 +63,20 @@ def _finding(told: Told, *, verbose: bool) -> Iterator[str]:
 
 
 def _quoted(at: Span, *, verbose: bool) -> Iterator[str]:
-    lines = [line.rstrip("\n") for line in linecache.getlines(os.path.abspath(at.path))]
+    lines = source.lines(at)
     margin = len(str(at.end_line))
     context = _CONTEXT if verbose else 0
     rows = list(frame(lines, at, margin=margin, context=context, mark="^", paint=Paint(on=False), color="red"))
     yield from rows if verbose else rows[1:3]
 
 
-def _line_of(at: Span, quoted: set[tuple[str, int]]) -> str:
+def _line_of(at: Span, quoted: set[tuple[str, int, int]]) -> str:
     """The line of the source, unless it was quoted before."""
-    key = (at.path, at.line)
+    key = (at.path, at.cell, at.line)
     if key in quoted:
         return ""
     quoted.add(key)
-    line = linecache.getline(os.path.abspath(at.path), at.line).strip()
+    line = source.line(at)
     return f": {line}" if line else ""
 
 
@@ -83,8 +84,8 @@ def _route(stops: Sequence[Place]) -> str:
     """The route in one line: its file is named where it changes."""
     shown: list[str] = []
     last = ""
-    for (path, line, column), _ in itertools.groupby(stops, lambda stop: (stop.at.path, stop.at.line, stop.at.column)):
-        shown.append(f"{line}:{column}" if path == last else f"{path}:{line}:{column}")
+    for (path, place), _ in itertools.groupby(stops, lambda stop: (stop.at.path, stop.at.place)):
+        shown.append(place if path == last else f"{path}:{place}")
         last = path
     if len(shown) > _MOST_STOPS:
         half = _MOST_STOPS // 2
@@ -92,9 +93,12 @@ def _route(stops: Sequence[Place]) -> str:
     return printable(f"route from the loss: {' <- '.join(shown)}")
 
 
-def _whole_route(stops: Sequence[Place], quoted: set[tuple[str, int]]) -> Iterator[str]:
+def _whole_route(stops: Sequence[Place], quoted: set[tuple[str, int, int]]) -> Iterator[str]:
     yield "route from the loss:"
-    known = (f"  {stop.at}" + ("" if (stop.at.path, stop.at.line) in quoted else f"  {stop.text}") for stop in stops)
+    known = (
+        f"  {stop.at}" + ("" if (stop.at.path, stop.at.cell, stop.at.line) in quoted else f"  {stop.text}")
+        for stop in stops
+    )
     yield from (printable(line) for line, _ in itertools.groupby(known))
 
 

@@ -35,7 +35,10 @@ def _walk_stack(original: Callable[..., Iterable[_Step]]) -> Callable[..., Itera
 
 def _walk_traceback(original: Callable[..., Iterable[_Step]]) -> Callable[..., Iterator[_Step]]:
     def walk(trace: TracebackType | None) -> Iterator[_Step]:
-        return reversed(list(unwatched(reversed(list(original(trace))), _code)))
+        steps = list(original(trace))
+        left = list(unwatched(reversed(steps), _code))
+        begins_with_us = bool(steps) and (not left or left[-1] is not steps[0])
+        return iter(steps) if begins_with_us else reversed(left)  # who goes step by step asks for this very one
 
     return walk
 

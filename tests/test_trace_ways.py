@@ -1,0 +1,151 @@
+"""Ways into a trace: a part of a program, a notebook, cells of IPython, options, a signal; lists for the assertion."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import textwrap
+
+from traced import plain, trace
+
+PART = """
+import sys, types
+import torch
+import gradlint
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def step():
+    loss = model(torch.ones(4)).sum()
+    optimizer.zero_grad()
+    loss.detach().backward()
+
+with gradlint.trace() as run:
+    for _ in range(5):
+        model(torch.ones(4)).sum().backward()
+        optimizer.step()
+print([finding.code for finding in run.findings], run.steps, run.error)
+print("error[GL501]" in str(run))
+with gradlint.trace(steps=2) as run:
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(torch.ones(4)).sum().backward()
+        optimizer.step()
+print(run.findings, run.steps)
+try:
+    with gradlint.trace() as run:
+        step()
+except RuntimeError:
+    print([finding.code for finding in run.findings], run.error.partition(":")[0])
+print([finding.code for finding in gradlint.trace(step).findings])
+
+import linecache
+source = "def loss():\\n    return model(torch.ones(4)).sum().detach()\\n"
+linecache.cache["<cell>"] = (len(source), None, source.splitlines(True), "<cell>")
+shell = types.SimpleNamespace(compile=types.SimpleNamespace(_filename_map={"<cell>": 7}))
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell)
+exec(compile(source, "<cell>", "exec"))
+with gradlint.trace() as run:
+    loss().requires_grad_().backward()
+print("note: In[7]:2:12: the gradient was lost here" in str(run))
+"""
+
+
+def test_a_part_of_a_program_is_traced_and_cells_go_by_their_numbers(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "part.py").write_text(PART)
+    ran = plain(tmp_path, "part.py")
+    assert ran.out.splitlines() == [
+        "['GL501'] 5 ", "True", "[] 2", "['GL102'] RuntimeError", "['GL102']", "True",
+    ], ran.err  # fmt: skip
+
+
+def notebook(*cells: str) -> str:
+    """A notebook of these cells of code."""
+    told = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": c} for c in cells]
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": told})
+
+
+def test_a_notebook_runs_and_its_cells_are_named(tmp_path: pathlib.Path) -> None:
+    setup = "%matplotlib inline\nimport torch\nmodel = torch.nn.Linear(4, 1)"
+    setup += "\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+    train = "for _ in range(3):\n    loss = model(torch.ones(4)).detach().sum()\n    loss.requires_grad_().backward()\n"
+    train += "    optimizer.step()  # gradlint: ignore[GL501] -- none to clear\nprint(__name__)"
+    (tmp_path / "train.ipynb").write_text(notebook(setup, train))
+    ran = trace(tmp_path, "--confirm", "train.ipynb")
+    assert (ran.out, ran.code) == ("__main__\n", 1), ran.err
+    assert "train.ipynb:cell 2:" in ran.err
+    assert "3 |     loss.requires_grad_().backward()" in ran.err
+    assert "confirmed: the run shows it" in ran.err
+    told = json.loads(trace(tmp_path, "--output-format", "json", "train.ipynb").out)
+    assert {(found["cell"], found["location"]["row"]) for found in told["findings"]} <= {(2, 2), (2, 3)}
+
+
+def test_an_unknown_option_before_the_script_is_a_mistake(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "tool.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    wrong = trace(tmp_path, "--levle", "watch", "tool.py")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "no such option '--levle'" in wrong.err
+    words = "['--levle', '-x', '--steps', '3']\n"
+    assert trace(tmp_path, "--level", "watch", "tool.py", "--levle", "-x", "--steps", "3").out == words
+    assert trace(tmp_path, "--level=watch", "-m", "tool", "--levle", "-x", "--steps", "3").out == words
+
+
+def test_a_run_that_is_told_to_end_reports_and_ends_as_it_does_alone(tmp_path: pathlib.Path) -> None:
+    text = """
+    import os, signal
+    import torch
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        for number in range(20):
+            model(torch.ones(4)).sum().backward()
+            optimizer.step()
+            if number == 9:
+                os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        print("more", flush=True)
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(text))
+    ran = trace(tmp_path, "train.py")
+    assert (ran.code, ran.out) == (-15, "")
+    assert "10 optimizer steps, ended by SIGTERM" in ran.err
+    assert "error[GL501]" in ran.err
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent(text).replace("try:", "print(signal.signal(15, lambda *_: exit(3)))\ntry:")
+    )
+    ran = trace(tmp_path, "train.py")
+    assert (ran.code, ran.out) == (3, "0\nmore\n")  # what stands for SIG_DFL
+
+
+def test_the_assertion_takes_lists_and_a_test_that_fails_inside_is_shown(tmp_path: pathlib.Path) -> None:
+    text = """
+    import traceback
+    import torch
+    from gradlint.trace.flow import recording
+
+    with recording() as flows:
+        one, two = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        losses = [one(torch.ones(3)).sum(), two(torch.ones(3)).detach().sum()]
+        flows(losses, [one])
+        try:
+            flows(losses, {"one": one, "two": two}, except_for=["two.bias"])
+        except AssertionError as error:
+            print(error)
+        try:
+            flows(3, one)
+        except TypeError as error:
+            entry = error.__traceback__
+            while entry is not None:  # as pytest goes through them
+                print(traceback.extract_tb(entry, limit=1)[0].filename == entry.tb_frame.f_code.co_filename)
+                entry = entry.tb_next
+    """
+    (tmp_path / "flows.py").write_text(textwrap.dedent(text))
+    ran = plain(tmp_path, "flows.py")
+    first, cut, line, *entries = ran.out.splitlines()
+    assert first == "no gradient reaches 1 of 3 parameters: two.weight", ran.err
+    assert cut == "  flows.py:8:41: detached from the graph"
+    assert line.strip() == "losses = [one(torch.ones(3)).sum(), two(torch.ones(3)).detach().sum()]"
+    assert len(entries) > 1
+    assert set(entries) == {"True"}
