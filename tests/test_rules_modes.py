@@ -135,3 +135,41 @@ def test_a_mode_that_is_put_back_before_the_backward_is_meant(
     program.write_text(ROLLED_OUT.format(behind))
     found = analyze([program], select=lambda code: code == "GL304")
     assert [finding.code for finding in found.findings] == codes
+
+
+LAYERED = """\
+import torch
+import unseen
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Sequential(unseen.Turn(), nn.Linear(4, 4)) for _ in range(2)])
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+    def sample(self, x):
+        for _ in range(8):  # here
+            x = self(x).sign()
+        return x
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(3, 2, 4):
+    model.train()
+    optimizer.zero_grad()
+    model(x).mean().backward()
+    optimizer.step()
+    model.eval()
+    print(model.sample(x))
+"""
+
+
+def test_a_loop_over_the_layers_of_a_model_is_no_evaluation(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "sample.py"
+    program.write_text(LAYERED)
+    found = analyze([program], select=lambda code: code == "GL305").findings
+    lines = LAYERED.splitlines()
+    assert [lines[finding.at.line - 1].partition("#")[2] for finding in found] == [" here"]

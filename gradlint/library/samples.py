@@ -2,9 +2,9 @@
 
 Each part of what it returns is a fact `sample` on the tape. Its `text` is the name of the tensor; its `detail` is the
 part (`1`, `1.boxes`, `label`), then what it is on this path: `zero` and `made` are written down here (at `at`),
-`counted` is reckoned from such numbers, or a size, `mark`, `true` and `false` are no label that could be real, or one
-that losses ignore, `read` comes from elsewhere. Behind that stands `=1` where it is known to be this number, or filled
-with it, however it came there.
+`counted` is reckoned from such numbers, a size, or a bound of a slice, `mark`, `true` and `false` are no label that
+could be real, or one that losses ignore, `read` comes from elsewhere. Behind that stands `=1` where it is known to be
+this number, or filled with it, however it came there.
 While a sample is taken, a lookup with a default, and a `try`, can go both ways.
 """
 
@@ -66,10 +66,18 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
     m.state["sampling"] = True
     m.state["ignored-labels"] = _ignored(m, function)
     result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
-    written = _names(function)
+    written, lengths = _names(function), _lengths(function)
     for part, detail, at, name in _parts(m, result, "", function.node.code.span(function.node.at), 0):
-        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {detail}", text=name or written.get(part, "")))
+        said = "counted" if written.get(part) in lengths else detail
+        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {said}", text=name or written.get(part, "")))
     return True
+
+
+def _lengths(function: Function) -> set[str]:
+    """The names by which something is cut: `motion[start : start + length]`."""
+    slices = (node for node in walk(function.node.source) if isinstance(node, ast.Slice))
+    bounds = (bound for each in slices for bound in (each.lower, each.upper) if bound is not None)
+    return {node.id for bound in bounds for node in ast.walk(bound) if isinstance(node, ast.Name)}
 
 
 def _names(function: Function) -> dict[str, str]:

@@ -102,14 +102,19 @@ def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
     calls = list(calls_in_eval_mode(tape))
     trained = back_propagated(tape) if calls else {}
     training = {loop for sink in tape.backwards() for loop, _ in sink.iteration}
-    depths: dict[int, int] = {}
+    depths: dict[object, int] = {}
     for call, mode in calls:
-        depths[id(mode)] = min(len(call.iteration), depths.get(id(mode), len(call.iteration)))
+        depths[_eval(mode)] = min(len(call.iteration), depths.get(_eval(mode), len(call.iteration)))
     return [
         (call, mode, call.iteration[-1][0] in training or id(call.result) in trained)
         for call, mode in calls
-        if call.iteration and len(call.iteration) == depths[id(mode)] and _is_recorded(call)
+        if call.iteration and len(call.iteration) == depths[_eval(mode)] and _is_recorded(call)
     ]
+
+
+def _eval(mode: TrainMode) -> object:
+    """What the changes by one `eval()` have in common: those of a model, and of layers in it that are out of view."""
+    return mode.at, mode.stack, mode.iteration
 
 
 def _is_recorded(call: ModuleCall) -> bool:

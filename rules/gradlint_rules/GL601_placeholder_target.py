@@ -80,6 +80,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
   One that is set for them as for the others, `visibility = [1]`, says that they are real.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
 - What hangs on a question that the dataset asks once, as it is made: a default that the configuration can replace.
+- A length by which the sample is cut: `motion[start : start + length], length`.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
 
 ## Limits
