@@ -58,6 +58,17 @@ def test_the_readme_has_the_commands_for_a_fresh_machine(name: str) -> None:
     assert len(re.findall(rf"<!-- {name} -->\n```sh\n.*?\n```", README, re.DOTALL)) == 1
 
 
+def test_the_gallery_shows_each_bug_with_what_is_said_and_its_repair() -> None:
+    tool = runpy.run_path(str(TOOLS / "gallery.py"))
+    page = tool["page"]()
+    sections = page.split("\n## ")[1:]
+    assert len(sections) == len(list(tool["CASES"].iterdir()))
+    for section in sections:
+        assert re.search(r" (?:error|warning) \[GL\d+\]\(rules/[\w-]+\.md\): ", section)
+        assert re.search(r"^[-+](?!--|\+\+)", section, re.MULTILINE)
+        assert not re.search(r"# (?:expect|ok|miss|noise): ", section)
+
+
 def test_the_manual_page_is_that_of_the_commands() -> None:
     tool = runpy.run_path(str(TOOLS / "man_page.py"))
     page = tool["PAGE"].read_text(encoding="utf-8")
