@@ -159,7 +159,7 @@ def test_a_recursion_into_what_is_unknown_ends_at_its_second_level(
         "GL102"
     ]
     monkeypatch.setattr(calls, "MAX_UNKNOWN", machine.MAX_RECURSION)
-    monkeypatch.setattr(calm, "MAX_CALM", machine.MAX_STEPS)  # else its later calls are not run at all
+    monkeypatch.setattr(calm, "SHARE", 1)  # else its later calls are not run at all
     assert steps(program) > 2 * short
 
 

@@ -1,4 +1,4 @@
-"""Contract F, of a module: a trainer calls it in train mode and trains its parameters, for two rounds."""
+"""Contract F, of a module: a trainer calls it in train mode and trains its parameters, for up to two rounds."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -24,9 +24,13 @@ def drive(
     minimised: Callable[[Any], list[Any]],
     another_batch: Callable[[], None],
     owner: Any,
+    keeps_state: Callable[[], bool] = lambda: True,
     **given: Any,
 ) -> None:
-    """Calls a module with what is given it, and back-propagates those of its results that a loss can be made of."""
+    """Calls a module with what is given it, and back-propagates those of its results that a loss can be made of.
+
+    A second batch shows nothing new where the first has left the module as it was.
+    """
     import torch
 
     owner.train()
@@ -36,4 +40,7 @@ def drive(
         loss: Any = sum(result.sum() for result in minimised(part(**given)))
         optimizer.zero_grad()
         loss.backward()
+        is_changed = keeps_state()
         optimizer.step()
+        if not is_changed:
+            break

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.gaps import Gap, Overrun
-from gradlint.interpret.machine import MAX_CALM
 from gradlint.interpret.values import Abstract, Bound, Instance, Mapping, Object, Sequence, Tensor
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EVERY = 250  # steps
 SHORT = 40  # steps: calls of fewer are not counted
+SHARE = 40  # the part of the steps of a path that one such call may take
 _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 
 
@@ -29,7 +30,7 @@ def took(m: Machine, frame: Frame) -> None:
         return
     node = frame.function.node
     m.spent[node] = m.spent.get(node, 0) + spent
-    if m.spent[node] > MAX_CALM and m.session.may_train and not m.session.contract and _is_calm(m, [frame]):
+    if m.spent[node] > _most(m) and _is_calm(m, [frame]):
         m.session.passed_over[node] = "steps"
 
 
@@ -51,13 +52,16 @@ def module_code(m: Machine) -> Iterator[None]:
 def look(m: Machine) -> None:
     """Ends the outermost call that has taken too many steps: `rows = transfers(names)`, three loops."""
     m.calm = m.steps + EVERY
-    if not m.session.may_train or m.session.contract:
-        return
     for place, frame in enumerate(m.frames[m.floor :], m.floor):
-        if frame.began is None or m.steps - frame.began[0] < MAX_CALM:
+        if frame.began is None or m.steps - frame.began[0] < _most(m):
             continue
         if m.made == frame.began[1] and _is_calm(m, m.frames[place:]):
             raise Overrun(Gap("steps", frame.span(frame.function.node), frame.function.name), frame)
+
+
+def _most(m: Machine) -> float:
+    """The steps that a call may take that cannot train and has no tensor, module or optimizer in view."""
+    return m.session.most / SHARE if m.session.may_train or m.session.contract else math.inf
 
 
 def _is_calm(m: Machine, frames: list[Frame]) -> bool:

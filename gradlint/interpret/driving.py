@@ -81,15 +81,15 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     owner = _object_of(part)
     if "owner" in names and not (isinstance(owner, Instance) and owner.module is not None):
         return
+    batches = _Batches(owner, _as_given(arguments.values()))
     helpers = {
         "part": part,
         "owner": owner,
         "minimised": _MINIMISED,
         "saved": _SAVED,
         "untrained": Builtin("untrained", functools.partial(_untrained, owner)),
-        "another_batch": Builtin(
-            "another_batch", functools.partial(_another_batch, owner, _as_given(arguments.values()))
-        ),
+        "another_batch": Builtin("another_batch", batches.another),
+        "keeps_state": Builtin("keeps_state", batches.keeps_state),
     }
     try:
         known = [helpers[name] for name in names if name in helpers]
@@ -210,15 +210,45 @@ def _as_given(arguments: Iterable[Abstract]) -> list[tuple[Abstract, Value | Non
     return [(each, copy.copy(each.node) if isinstance(each, Tensor) else None) for each in arguments]
 
 
-def _another_batch(owner: Abstract, given: Iterable[tuple[Abstract, Value | None]], m: Machine, call: Call) -> Abstract:
-    """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these.
+class _Batches:
+    """The batches that a module is called with, and what the module was before the last of them."""
 
-    What a module keeps of a batch is put back by whoever calls it; but nobody puts back a buffer.
-    """
-    for each in _modules(owner):
-        for name, value in each.attrs.items():
-            if name not in each.state.get("buffers", ()) and any(node.iteration for node in _held(value)):
-                each.attrs[name] = Unknown(m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True)
+    def __init__(self, owner: Abstract, given: Iterable[tuple[Abstract, Value | None]]) -> None:
+        self.owner = owner
+        self.given = given
+        self._made: list[Value] | None = None  # the computed values that the constructor has put into the module
+        self._before: list[object] = []
+
+    def another(self, m: Machine, call: Call) -> Abstract:
+        """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these.
+
+        What a module keeps of a batch is put back by whoever calls it; but nobody puts back a buffer.
+        """
+        if self._made is None:
+            self._made = _held(self.owner)
+        else:
+            self._renew(m, self._made)
+        _give_anew(m, self.given, call)
+        self._before = _state(m, self.owner)
+        return NONE
+
+    def _renew(self, m: Machine, made: list[Value]) -> None:
+        """Has what the module keeps of a batch be something unknown."""
+        known = set(map(id, made))
+        for each in _modules(self.owner):
+            for name, value in each.attrs.items():
+                if name in each.state.get("buffers", ()) or getattr(value, "module", None) is not None:
+                    continue  # a module in it is looked at by itself
+                if any(id(node) not in known for node in _held(value)):
+                    each.attrs[name] = Unknown(m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True)
+
+    def keeps_state(self, m: Machine, _: Call) -> Abstract:
+        """Whether a batch has changed what the module is, so that the next one can show something new."""
+        return Const(_state(m, self.owner) != self._before)
+
+
+def _give_anew(m: Machine, given: Iterable[tuple[Abstract, Value | None]], call: Call) -> None:
+    """Has what a part is called with be of another batch."""
     for value, node in given:
         if isinstance(value, Tensor) and node is not None:
             value.node = copy.copy(node)
@@ -231,7 +261,25 @@ def _another_batch(owner: Abstract, given: Iterable[tuple[Abstract, Value | None
     for value, _ in given:
         if isinstance(value, Unknown) and value.type == "tensor":
             _identify(m, value, call)
-    return NONE
+
+
+def _state(m: Machine, owner: Abstract) -> list[object]:
+    """What an object is made of, down to the nodes of its tensors: equal as long as nothing in it is written."""
+    found: list[object] = []
+    seen: set[int] = set()
+    pending = [owner]
+    for held in pending:
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        found.append(id(held))
+        if isinstance(held, Unknown):
+            held = m.tensors.get(held.symbol, held)
+        if isinstance(held, Tensor):
+            found.append(id(held.node))
+        elif isinstance(held, Instance | Object | Mapping | Sequence):
+            pending += _inside(held)
+    return found
 
 
 def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:

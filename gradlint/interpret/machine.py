@@ -43,7 +43,6 @@ ITEMS = 2  # of something without a known end, where a list of it is made within
 MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
 MAX_STEPS = 40_000  # statements and expressions on one path
 MAX_OF_TESTS = 12_000  # the same in a test, which trains to see that something trains
-MAX_CALM = 2_000  # of one call that cannot train, and has no tensor, module or optimizer in view
 MAX_SILENT = 5_000  # the same where nothing speaks of training, while a path has come to none
 
 TRAINING = (
@@ -242,7 +241,7 @@ class Machine:
         self.steps = 0
         self.made = 0  # events on the tape that modules, gradients and optimizers have
         self.spent: dict[ir.Node, int] = {}  # the steps of functions without a tensor in view, of all calls
-        self.calm = MAX_CALM  # the steps at which is looked for calls that run for long without a tensor
+        self.calm = 0  # the steps at which is looked for calls that run for long without a tensor
         self.most = session.most if session.may_train or session.contract else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
