@@ -83,9 +83,10 @@ In a module with no trainer in view, parameters that it makes itself are taken t
 derivative before them is reported; so is what copies all that the module gives out of the graph. A `detach` or
 `no_grad` is reported where a single layer or an `nn.Parameter` of the module itself is behind it, where the function
 that cuts has called the layer itself, and between two blocks of one class: a whole encoder behind one is most often
-meant to stay as it was loaded. Where the very layer is called under `no_grad`, and behind a comparison, it is a note:
-gates and thresholds have losses of their own. An argument of the constructor makes one object or another: what cuts
-by default is reported, unless it is a `detach` or `no_grad`, which the argument can be there for.
+meant to stay as it was loaded, but not where the result goes to NumPy and straight back. Where the very layer is
+called under `no_grad`, and behind a comparison, it is a note: gates and thresholds have losses of their own. An
+argument of the constructor makes one object or another: what cuts by default is reported, unless it is a `detach` or
+`no_grad`, which the argument can be there for.
 
 ## Limits
 Where the analysis gives up on a path, nothing is said: the parameters could be reached there. Parameters that are
@@ -204,7 +205,7 @@ def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths
     """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside the cut."""
     parameter = blocked.parameter
     by_mistake = blocked.sink.assumed and is_a_mistake(blocked.by, parameter, blocked.sink, blocked.tape)
-    by_mistake = by_mistake and not (is_deliberate(blocked.by) and _asked(blocked))
+    by_mistake = by_mistake and not (is_deliberate(blocked.by, blocked.sink) and _asked(blocked))
     is_never_reached = paths.never(
         lambda tape: _is_in(parameter, _trained_on(tape)) and not (by_mistake and _is_of_another(tape, blocked)),
         May.BIND | May.BACKWARD,
@@ -233,7 +234,7 @@ def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
 def _asked(blocked: _Blocked) -> list[tuple[Span, bool]]:
     """What decides that the cut is come to; but for what the defaults answer, where nobody freezes so."""
     spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
-    hidden = frozenset[Span]() if is_deliberate(blocked.by) else _by_default(blocked.tape)
+    hidden = frozenset[Span]() if is_deliberate(blocked.by, blocked.sink) else _by_default(blocked.tape)
     answers = ((at, holds) for at, holds, whole in _answers(blocked.tape) if any(map(whole.encloses, spots)))
     return [(at, holds) for at, holds in answers if at not in hidden]
 
@@ -380,7 +381,7 @@ def _held_behind(tape: Tape) -> Iterator[_Blocked]:
             parameter = leaf.parameter
             if parameter is None or (id(obstacle), id(parameter)) in seen:
                 continue
-            if not trains and not _is_a_mistake(obstacle):
+            if not trains and not _is_a_mistake(obstacle, sink):
                 continue
             optimizer = next((each for each in optimizers if each.holds(parameter)), None)
             written = written or _Written.on(tape)
@@ -399,9 +400,9 @@ def _must_train(sink: Backward) -> bool:
     return sink.assumed and sink.value.dtype.is_differentiable
 
 
-def _is_a_mistake(obstacle: Value) -> bool:
+def _is_a_mistake(obstacle: Value, sink: Backward) -> bool:
     """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no choice."""
-    return not is_deliberate(obstacle) and (obstacle.dtype.is_differentiable or CAST in obstacle.flags)
+    return not is_deliberate(obstacle, sink) and (obstacle.dtype.is_differentiable or CAST in obstacle.flags)
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:

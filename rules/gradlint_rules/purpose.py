@@ -24,14 +24,29 @@ def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape)
 
 def is_a_mistake(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
     """Whether nobody freezes a parameter so, whatever an object is made with."""
-    if not is_deliberate(cut) or _is_called_where_it_is_cut(cut, parameter, sink, tape):
+    if not is_deliberate(cut, sink) or _is_called_where_it_is_cut(cut, parameter, sink, tape):
         return True
     return _is_of_a_row(cut, parameter, sink, tape)
 
 
-def is_deliberate(cut: Value) -> bool:
-    """Whether it is of a kind that people write to freeze something."""
-    return cut.cut in _DELIBERATE
+def is_deliberate(cut: Value, sink: Backward) -> bool:
+    """Whether it is of a kind that people write to freeze something.
+
+    What goes to NumPy and straight back is not: `x = torch.from_numpy(x.detach().numpy())`.
+    """
+    return cut.cut in _DELIBERATE and not _comes_straight_back(cut, sink)
+
+
+def _comes_straight_back(cut: Value, sink: Backward) -> bool:
+    """Whether all that is done with a value on the way to a sink is to copy it out of torch and in again."""
+    outside = _users_of(cut, sink)
+    inside = [user for value in outside for user in _users_of(value, sink)]
+    return bool(inside) and not any(user.in_torch for user in outside) and all(user.in_torch for user in inside)
+
+
+def _users_of(value: Value, sink: Backward) -> list[Value]:
+    """What is computed directly from a value on the way to a sink."""
+    return [user for user in sink.ancestors if any(source is value for source in user.inputs)]
 
 
 def _owners(parameter: Parameter) -> list[Module]:
