@@ -79,5 +79,5 @@ def _missed(unreached: Sequence[Span]) -> str:
     if not unreached:
         return ""
     were = "was" if len(unreached) == 1 else "were"
-    places = [f"{printable(shown_path(at.path))}:{at.line}" for at in unreached]
+    places = [f"{printable(shown_path(at.path))}:{at.place.rpartition(':')[0]}" for at in unreached]
     return f"; {count(len(unreached), 'training step')} {were} not reached ({listed(places, _MOST_MISSED)})"
