@@ -1,7 +1,10 @@
 """The dataset that replaces samples without annotations."""
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -65,6 +68,12 @@ def test_a_dataset_smaller_than_the_tries_is_tried_once_over() -> None:
 def test_no_retries_means_the_first_invalid_sample_raises() -> None:
     with pytest.raises(InvalidSample, match="so are 0 tried"):
         RetryingDataset(Annotated(3, frozenset({0})), retries=0)[0]
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, numpy.int64])
+def test_an_index_is_a_number_of_any_kind(kind: Callable[[int], Any]) -> None:
+    dataset = RetryingDataset(Annotated(8, frozenset({1, 5})))
+    assert [dataset[kind(index)] for index in range(8)] == [dataset[index] for index in range(8)]
 
 
 def test_negative_retries_are_refused() -> None:

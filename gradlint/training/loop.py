@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import asdict, dataclass
@@ -20,8 +19,9 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from gradlint.training.bar import progress_bar
 from gradlint.training.precision import Wish, choose_precision
-from gradlint.training.randomness import State, loader_generators, random_state, set_random_state
+from gradlint.training.randomness import State, loader_generators, random_state, samplers, set_random_state
 from gradlint.training.ranks import Ranks
+from gradlint.training.told import warn
 
 Batch = TypeVar("Batch")
 
@@ -64,7 +64,17 @@ def _alike(_batch: object) -> float:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, SkippedBatch, stacklevel=3)
+    warn(message, SkippedBatch)
+
+
+def _with_entries(parameter: Tensor) -> Tensor:
+    """A tensor that has the entries of a parameter's gradient for its own: of a sparse one, those that are there."""
+    if parameter.grad is None or not parameter.grad.is_sparse:
+        return parameter
+    parameter.grad = parameter.grad.coalesce()
+    part = torch.empty_like(parameter.grad.values())
+    part.grad = parameter.grad.values()
+    return part
 
 
 class Trainer(Generic[Batch]):
@@ -100,6 +110,8 @@ class Trainer(Generic[Batch]):
         self.ranks = Ranks(model)
         self.progress = Progress()
         self.show_progress = show_progress and self.ranks.is_first
+        # What is in evaluation mode within a model that trains (a BatchNorm that is frozen) is meant to be.
+        self._asleep = [part for part in model.modules() if not part.training] if model.training else []
         self._generators = loader_generators(loader)
         self._epoch_start: State | None = None
         self._resume_at: State | None = None
@@ -111,8 +123,8 @@ class Trainer(Generic[Batch]):
         batches = self._batches()
         done = self.progress.batches // self.accumulate
         with progress_bar(f"epoch {self.progress.epoch}", self._length(), done, shown=self.show_progress) as show:
-            for window, weight in self._windows(batches):
-                step = self._train(window, weight)
+            for window, total in self._windows(batches):
+                step = self._train(window, total)
                 show(f"loss {step.loss:.4g}")
                 if after_step is not None:
                     after_step(step)
@@ -130,19 +142,26 @@ class Trainer(Generic[Batch]):
                 f"{self.precision}")  # fmt: skip
 
     def _windows(self, batches: Iterator[Batch]) -> Iterator[tuple[list[tuple[Batch, float]], float]]:
-        """Windows of micro-batches with their weights, and the weight of all ranks' windows together."""
+        """Windows of micro-batches with their weights, and what these are divided by before the backward.
+
+        That is their sum over all ranks, or up to twice that: the share of the mean weight is a power of two, which no
+        format rounds.
+        """
         while True:
             window = [(batch, float(self.weight(batch))) for batch in islice(batches, self.accumulate)]
-            total, ranks = self.ranks.total(sum(weight for _, weight in window), float(bool(window)))
+            weights = [weight for _, weight in window]
+            total, count, ranks = self.ranks.total(sum(weights), float(len(window)), float(bool(window)))
             if ranks < self.ranks.count:  # a rank that goes on alone would wait for ever
                 if window:
                     _warn(f"{len(window)} batches are left out: another process has none left")
                 return
-            yield window, total
+            yield window, total / count * 2 ** (int(count) - 1).bit_length()
 
     def _train(self, window: list[tuple[Batch, float]], total: float) -> Step:
         """One window: clear, accumulate, and step on the mean gradient."""
         self.model.train()
+        for part in self._asleep:
+            part.training = False
         self.optimizer.zero_grad(set_to_none=True)
         losses: dict[int, Tensor] = {}
         used = 0.0
@@ -156,8 +175,9 @@ class Trainer(Generic[Batch]):
                         number, "has weight 0" if weight <= 0 else "gave a loss without gradient", last=last
                     )
                     continue
-                # `total` is the weight of all ranks' windows; their number undoes the mean that DDP takes over them.
-                self.scaler.scale(loss * (weight * self.ranks.count / total)).backward()  # type: ignore[no-untyped-call]
+                loss = loss.to(torch.promote_types(loss.dtype, torch.float32))  # a sum of float16 soon is infinite
+                # The number of ranks undoes the mean that DDP takes over them; `_update` divides by what is left.
+                self.scaler.scale(loss * (weight / total * self.ranks.count)).backward()  # type: ignore[no-untyped-call]
             losses[number] = weight * loss.detach()
             used += weight
         self.progress.batches += len(window)
@@ -172,10 +192,11 @@ class Trainer(Generic[Batch]):
         if not parameters:
             return None
         self.scaler.unscale_(self.optimizer)
-        if correction != 1:  # the weight of skipped micro-batches was part of the total
-            for parameter in parameters:
-                parameter.grad.mul_(correction)
-        norm = float(nn.utils.clip_grad_norm_(parameters, self.clip_norm))
+        held = [_with_entries(parameter) for parameter in parameters]
+        if correction != 1:  # to the mean over what was not skipped
+            for part in held:
+                part.grad.mul_(correction)
+        norm = float(nn.utils.clip_grad_norm_(held, self.clip_norm))
         if math.isfinite(norm):
             self.scaler.step(self.optimizer)
             if self.scheduler is not None:
@@ -216,14 +237,17 @@ class Trainer(Generic[Batch]):
         return _OVERFLOW if self.scaler.is_enabled() else "a gradient is not finite, although every loss is"
 
     def _length(self) -> int | None:
-        """How many windows an epoch has, if the loader knows its length."""
-        return math.ceil(len(self.loader) / self.accumulate) if isinstance(self.loader, Sized) else None
+        """How many windows an epoch has, if the loader knows its length: that of an IterableDataset has none."""
+        try:
+            return math.ceil(len(self.loader) / self.accumulate) if isinstance(self.loader, Sized) else None
+        except TypeError:
+            return None
 
     def _batches(self) -> Iterator[Batch]:
         """The micro-batches of this epoch, from where the training stands."""
-        set_epoch = getattr(getattr(self.loader, "sampler", None), "set_epoch", None)
-        if set_epoch is not None:  # DistributedSampler gives the same order in each epoch otherwise
-            set_epoch(self.progress.epoch)
+        for sampler in samplers(self.loader):
+            if hasattr(sampler, "set_epoch"):  # a DistributedSampler gives the same order in each epoch otherwise
+                sampler.set_epoch(self.progress.epoch)
         if self._resume_at is None:
             self.progress.batches = 0
             self._epoch_start = random_state(self._generators)

@@ -9,6 +9,8 @@ from typing import Literal
 
 import torch
 
+from gradlint.training.told import warn
+
 Wish = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -40,7 +42,7 @@ def choose_precision(wish: Wish, device: torch.device) -> Precision:
             return Precision(device.type, dtype)
         problems.append(f"{_name(dtype)} autocast does not work on {device.type} ({problem})")
     if problems:
-        warnings.warn(f"training without autocast: {'; '.join(problems)}", stacklevel=3)
+        warn(f"training without autocast: {'; '.join(problems)}")
     return Precision(device.type)
 
 

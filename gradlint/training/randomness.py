@@ -46,8 +46,14 @@ def set_random_state(state: State, generators: Sequence[torch.Generator] | None 
         numpy.random.set_state(state["numpy"])
 
 
+def samplers(loader: object) -> list[Any]:
+    """What gives a DataLoader its order: its sampler, a batch sampler, and the sampler within that; each once."""
+    batches = getattr(loader, "batch_sampler", None)
+    found = (getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None))
+    return list({id(each): each for each in found if each is not None}.values())
+
+
 def loader_generators(loader: object) -> list[torch.Generator]:
     """The generators of its own that a DataLoader draws its order and its workers' seeds from."""
-    owners = (loader, getattr(loader, "sampler", None))
-    found = [getattr(owner, "generator", None) for owner in owners]
-    return [generator for generator in found if isinstance(generator, torch.Generator)]
+    found = (getattr(owner, "generator", None) for owner in (loader, *samplers(loader)))
+    return list({id(each): each for each in found if isinstance(each, torch.Generator)}.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Sized
 from typing import TypeVar, cast
@@ -38,7 +39,7 @@ class RetryingDataset(Dataset[Sample]):
         return len(cast("Sized", self.dataset))
 
     def __getitem__(self, index: int) -> Sample:
-        candidates = self._candidates(index)
+        candidates = self._candidates(operator.index(index))
         last = None
         for candidate in candidates:
             try:
