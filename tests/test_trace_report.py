@@ -9,7 +9,7 @@ import textwrap
 from xml.etree import ElementTree
 
 import pytest
-from traced import trace
+from traced import plain, trace
 
 from gradlint.owners import grouped
 
@@ -149,3 +149,33 @@ def test_modules_stand_for_parameters_that_are_all_there_is_of_them() -> None:
     assert grouped(layers[:4], layers) == ["self.model.a"]
     assert grouped(layers[:5], layers) == ["self.model.a", "self.model.b.0.weight"]
     assert grouped(["head.weight"], layers) == ["head.weight"]
+
+
+def test_gradients_are_logged_by_module_and_the_first_nan_is_told(tmp_path: pathlib.Path) -> None:
+    text = """
+    import sys, types
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(12, 2)
+    x[7] = float("nan")
+    for batch, in DataLoader(TensorDataset(x), batch_size=2):
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(text))
+    ran = trace(tmp_path, "--log", "logs/run", "train.py")
+    assert "the loss is not finite from step 3, batch 3 on: train.py:13:5" in ran.err
+    lines = [json.loads(line) for line in (tmp_path / "logs" / "run" / "gradients.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(6))
+    assert lines[3]["losses"] == ["nan"]
+    assert set(lines[0]["modules"]) == {"model.0", "model.1"}
+    first, second = lines[0]["modules"].values()
+    assert lines[0]["norm"] == pytest.approx((first**2 + second**2) ** 0.5)
+    assert ran.digest == plain(tmp_path, "train.py").digest
+    told = json.loads(trace(tmp_path, "--log", "logs", "--output-format", "json", "train.py").out)
+    assert told["not_finite"] == {"what": "the loss", "step": 3, "batch": 3, "at": "train.py:13:5"}

@@ -12,6 +12,7 @@ from gradlint.errors import NEEDS_TORCH, needing
 from gradlint.report import formats
 
 _FORMATS = [name for name in formats() if name != "statistics"]  # which is about the files of a check
+_FOLDER = click.Path(path_type=pathlib.Path, file_okay=False)
 _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 
 
@@ -61,6 +62,12 @@ class _Before(click.Command):
 )
 @click.option("--dot", type=_FILE, help="Write that chain as a DOT file.")
 @click.option("--values", is_flag=True, help="With json: each loss, and which parameters got a gradient.")
+@click.option(
+    "--log",
+    type=_FOLDER,
+    metavar="DIR",
+    help="Write the norms of each step's gradients, by module, as JSON lines and for TensorBoard.",
+)
 @click.option("--seed", type=int, help="Seed random, NumPy and torch before the program runs.")
 @click.option("--select", multiple=True, metavar="CODE,...", help="Use these rules only.")
 @click.option("--ignore", multiple=True, metavar="CODE,...", help="Leave these rules out.")

@@ -16,6 +16,7 @@ from gradlint.report._object import absolute, as_object, finding_of
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape
 from gradlint.trace import frames, opaque, ranks, recurrent, replicas, routes, source, trainers
+from gradlint.trace.assemble import at
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
@@ -60,8 +61,9 @@ def as_json(report: Report) -> dict[str, Any]:
         ],
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
+        "not_finite": not_finite(report.session),
         "moved": None if not report.session.movement.moved else not report.session.movement.is_still,
-        **(_values(report) if report.session.timeline.wanted else {}),
+        **(_values(report) if report.session.timeline.wanted and report.session.timeline.kept else {}),
     }
 
 
@@ -102,6 +104,15 @@ def _place(place: Place) -> dict[str, Any]:
         "filename": absolute(at.path),
         "location": {"row": at.line, "column": at.column},
     }
+
+
+def not_finite(session: Session) -> dict[str, Any] | None:
+    """The first loss, or gradient at a step, that is not finite, where they are looked at: what, where and when."""
+    found = session.timeline.not_finite
+    if found is None:
+        return None
+    what, step, batch, place = found
+    return {"what": what, "step": step, "batch": batch, "at": str(at(place))}
 
 
 def unseen(session: Session) -> list[str]:

@@ -27,6 +27,7 @@ from gradlint.trace.assemble import Assembler
 from gradlint.trace.confirm import confirm
 from gradlint.trace.findings import findings, located, located_finding
 from gradlint.trace.report import LINES, Report, write
+from gradlint.trace.scalars import Log
 from gradlint.trace.session import Session
 
 
@@ -38,7 +39,10 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
     source.begin()
     with _report_stream(options) as stream:
         session = Session(options["level"], steps=options["steps"])
-        session.timeline.wanted = options["values"] or options["html"] is not None
+        session.timeline.kept = options["values"] or options["html"] is not None
+        session.timeline.wanted = session.timeline.kept or options["log"] is not None
+        if options["log"] is not None:
+            Log(options["log"].absolute(), session)
         if options["seed"] is not None:
             _seed(options["seed"])
         probes.install(session)

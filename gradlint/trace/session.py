@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import sys
 import threading
@@ -118,13 +119,23 @@ class Collectives:
 class Timeline:
     """Gradient norms by parameter, one column a step, and the losses; filled only where they are asked for.
 
-    A norm is None where a step found no gradient of a parameter that requires one.
+    A norm is None where a step found no gradient of a parameter that requires one. `on_norms` hears of each step, also
+    where none is `kept`.
     """
 
     wanted: bool = False
+    kept: bool = True
+    batch: int | None = None  # that a DataLoader gave last, from 0
+    not_finite: tuple[str, int, int | None, Place] | None = None  # the first: what, step, batch, where
+    on_norms: list[Callable[[int, dict[str, float | None]], None]] = field(default_factory=list)
     norms: list[tuple[int, dict[str, float | None]]] = field(default_factory=list)
     losses: list[tuple[int, float]] = field(default_factory=list)  # of each backward, with the steps before it
     trained: dict[Held, bool] = field(default_factory=dict)  # whether a step ever found a gradient that is not zero
+
+    def look(self, what: str, value: float, step: int, place: Place) -> None:
+        """Takes down the first value that is not finite."""
+        if self.not_finite is None and not math.isfinite(value):
+            self.not_finite = what, step, self.batch, place
 
 
 class Session:

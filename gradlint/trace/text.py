@@ -30,6 +30,7 @@ def as_text(report: Report, together: Mapping[str, Any], *, verbose: bool) -> st
     parts = [_head(report), *("\n".join(_finding(told, verbose=verbose)) + "\n" for told in report.told)]
     parts += [_of_other_ranks(finding) for finding in together["findings"] if 0 not in finding.get("ranks", (0,))]
     parts += [f"gradlint trace: {line}\n" for line in (*together["explained"], *together["unseen"])]
+    parts += [_first_not_finite(together["not_finite"])] if together["not_finite"] else []
     parts += [
         printable(f"{each.finding.at}: {each.finding.code} {each.verdict}: {each.reason}") + "\n"
         for each in report.confirmations
@@ -107,6 +108,15 @@ def _names(told: Told, most: int) -> str:
     names = grouped(told.unreached, told.held)
     number = f" ({len(told.unreached)} of {count(len(told.held), 'parameter')})" if told.held else ""
     return listed(names, most) + number
+
+
+def _first_not_finite(found: Mapping[str, Any]) -> str:
+    """The first loss or gradient that is not finite."""
+    batch = "" if found["batch"] is None else f", batch {found['batch']}"
+    return (
+        printable(f"gradlint trace: {found['what']} is not finite from step {found['step']}{batch} on: {found['at']}")
+        + "\n"
+    )
 
 
 def _of_other_ranks(finding: Mapping[str, Any]) -> str:

@@ -130,7 +130,10 @@ def _noted(
     session.trained_in_eval()
     session.collectives.add("backward", note.place)
     if session.timeline.wanted and not any(map(is_captured, losses)):
-        session.timeline.losses += [(session.step, float(loss.detach().sum())) for loss in losses]
+        for loss in losses:
+            value = float(loss.detach().sum())
+            session.timeline.losses.append((session.step, value))
+            session.timeline.look("the loss", value, session.step, note.place)
     for each in session.on_loss:
         each(losses[0], ops[0])
     if session.without_cuda:

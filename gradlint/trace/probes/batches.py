@@ -86,6 +86,7 @@ def _next(session: Session, calls: dict[tuple[int, int], _Loops], original: Call
         except StopIteration:
             session.guarded(_ended, calls, self)
             raise
+        session.timeline.batch = getattr(self, "_num_yielded", 0) - 1
         session.guarded(_fetched, session, calls, self, sys._getframe(1))
         return batch
 

@@ -239,9 +239,13 @@ def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor])
             norm = float((gradient.coalesce().values() if gradient.is_sparse else gradient).float().norm())
             norms[name] = norm
             session.timeline.trained[each] = session.timeline.trained.get(each, False) or norm != 0
+            session.timeline.look(f"the gradient of {name}", norm, session.step, nearest())
         elif parameter.requires_grad:
             norms[name] = None
-    session.timeline.norms.append((session.step, norms))
+    if session.timeline.kept:
+        session.timeline.norms.append((session.step, norms))
+    for hear in session.timeline.on_norms:
+        hear(session.step, norms)
 
 
 def _after(session: Session, optimizer: Any, closure: bool) -> None:
