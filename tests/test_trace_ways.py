@@ -62,7 +62,9 @@ def test_a_part_of_a_program_is_traced_and_cells_go_by_their_numbers(tmp_path: p
 
 def notebook(*cells: str) -> str:
     """A notebook of these cells of code."""
-    told = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": c} for c in cells]
+    told: list[dict[str, object]] = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": c} for c in cells
+    ]
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": told})
 
 

@@ -46,15 +46,17 @@ def test_a_stream_without_a_length_is_trained_on_as_one_large_batch(monkeypatch:
 
 def test_a_batch_norm_that_was_put_into_evaluation_stays_there() -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 1)).double()
-    model[1].running_mean += 0.5
-    model[1].eval()
-    reference, before = copy.deepcopy(model), copy.deepcopy(model[1])
+    frozen = nn.BatchNorm1d(5)
+    assert frozen.running_mean is not None
+    frozen.running_mean += 0.5
+    frozen.eval()
+    model = nn.Sequential(nn.Linear(3, 5), frozen, nn.Tanh(), nn.Linear(5, 1)).double()
+    reference, before = copy.deepcopy(model), frozen.running_mean.clone()
     trainer = quiet(model, [pair(ROWS[:5]), pair(ROWS[5:])], accumulate=2, weight=samples)
     trainer.epoch(lambda _step: model.eval())
     large_batches(reference, [[pair(ROWS)]])
     assert largest_difference(model.parameters(), reference.parameters()) < 1e-12
-    assert torch.equal(model[1].running_mean, before.running_mean)
+    assert torch.equal(frozen.running_mean, before)
     trainer.model.train()
     trainer.epoch()
     assert (model[0].training, model[1].training) == (True, False)

@@ -21,7 +21,7 @@ from gradlint.finding import Span
 from gradlint.ir.patterns import SUBJECT, as_ifs
 from gradlint.source import document
 from gradlint.source.blocks import ends_early
-from gradlint.source.parse import characters, split_lines
+from gradlint.source.parse import SyntaxFault, characters, split_lines
 from gradlint.source.places import Program
 from gradlint.tape import GLANCES
 from gradlint.trace.frames import Frame, Place, ipython_cell, users_files
@@ -92,8 +92,8 @@ def shown(path: str) -> str:
 def lines(at: Span) -> list[str]:
     """The lines that a reported place counts: those of its file, or of its cell."""
     if at.cell:
-        found = document.program(at.path, document.read(pathlib.Path(at.path)))
-        return split_lines(document.cell(found.text, at.cell)) if isinstance(found, Program) else []
+        found = _notebook(os.path.join(_began, at.path))
+        return list(split_lines(document.cell(found.text, at.cell))) if isinstance(found, Program) else []
     path = _cells.get(at.path) or os.path.join(_began, at.path)
     return [line.rstrip("\n") for line in linecache.getlines(path)]
 
@@ -108,17 +108,19 @@ def located(at: Span) -> Span:
     """Where a place is for those who read: in a notebook, in which cell."""
     if not at.path.endswith(document.NOTEBOOK) or at.cell:
         return at
-    found = document.program(at.path, document.read(pathlib.Path(_began, at.path)))
+    found = _notebook(os.path.join(_began, at.path))
     return found.located(at) if isinstance(found, Program) else at
+
+
+@functools.cache
+def _notebook(path: str) -> Program | SyntaxFault:
+    return document.program(path, document.read(pathlib.Path(path)))
 
 
 def begin() -> None:
     """Paths are shown from the folder that the process is in now."""
     global _began
     _began = os.getcwd()
-
-
-_cells: dict[str, str] = {}  # the files in which IPython keeps its cells, by what they are called
 
 
 _began = os.getcwd()

@@ -195,6 +195,7 @@ class Trainer(Generic[Batch]):
         held = [_with_entries(parameter) for parameter in parameters]
         if correction != 1:  # to the mean over what was not skipped
             for part in held:
+                assert part.grad is not None
                 part.grad.mul_(correction)
         norm = float(nn.utils.clip_grad_norm_(held, self.clip_norm))
         if math.isfinite(norm):
