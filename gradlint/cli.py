@@ -82,8 +82,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if (meant := MEANT.get(args[0])) and self.get_command(context, args[0]) is None:
-            raise click.UsageError(f"no such command {args[0]!r}; `gradlint {meant}` is meant")
+        if not args[0].startswith("-") and self.get_command(context, args[0]) is None:
+            meant = (
+                f"; `gradlint {MEANT[args[0]]}` is meant" if args[0] in MEANT else did_you_mean(args[0], self.commands)
+            )
+            raise click.UsageError(f"no such command {args[0]!r}{meant}")
         return super().resolve_command(context, args)
 
 

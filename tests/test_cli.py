@@ -76,7 +76,7 @@ def test_gradlint_alone_prints_its_help(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("chek",), "No such command 'chek'. Did you mean 'check'?"),
+        (("chek",), "no such command 'chek'; did you mean 'check'?"),
         (("help",), "no such command 'help'; `gradlint --help` is meant"),
         (("explain", "GL101"), "no such command 'explain'; `gradlint rule` is meant"),
         (("check", "--selct", "GL0"), "no such option '--selct'; did you mean '--select'?"),

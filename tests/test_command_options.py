@@ -144,6 +144,8 @@ def test_values_of_options_are_completed() -> None:
     assert completed("check", "--select", "gl101,GL10") == [f"gl101,GL10{number}" for number in range(1, 10)]
     assert completed("check", "--color", "a") == ["auto", "always"]
     assert completed("rule", "detached") == ["detached-loss"]
+    assert completed("trace", "--select", "GL60") == ["GL601", "GL602"]
+    assert completed("trace", "--fail-on", "n") == ["note", "never"]
     assert completed("rule", "GL60") == ["GL601", "GL602"]
     assert completed("ch") == ["check"]
     assert completed("completion", "z") == ["zsh"]

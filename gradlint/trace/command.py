@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from gradlint import completion
+from gradlint.config import SEVERITIES
 from gradlint.errors import NEEDS_TORCH, needing
 from gradlint.report import formats
 
@@ -69,9 +71,16 @@ class _Before(click.Command):
     help="Write the norms of each step's gradients, by module, as JSON lines and for TensorBoard.",
 )
 @click.option("--seed", type=int, help="Seed random, NumPy and torch before the program runs.")
-@click.option("--select", multiple=True, metavar="CODE,...", help="Use these rules only.")
-@click.option("--ignore", multiple=True, metavar="CODE,...", help="Leave these rules out.")
-@click.option("--fail-on", metavar="SEVERITY", help="Exit with 1 from this severity on, or never.  [default: warning]")
+@click.option(
+    "--select", multiple=True, metavar="CODE,...", help="Use these rules only.", shell_complete=completion.codes
+)
+@click.option(
+    "--ignore", multiple=True, metavar="CODE,...", help="Leave these rules out.", shell_complete=completion.codes
+)
+@click.option(
+    "--fail-on", metavar="SEVERITY", help="Exit with 1 from this severity on, or never.  [default: warning]",
+    shell_complete=completion.words(lambda: (*SEVERITIES, "never")),
+)  # fmt: skip
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARG]...")
 def trace(words: tuple[str, ...], **options: Any) -> None:
     """Run SCRIPT and report where its gradients are lost, with the line that cut them.
