@@ -80,14 +80,14 @@ class _Commands(click.Group):
     """The commands; of a word that stands for one elsewhere, it is said what it is called here."""
 
     def resolve_command(
-        self, context: click.Context, args: list[str]
+        self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if not args[0].startswith("-") and self.get_command(context, args[0]) is None:
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             meant = (
                 f"; `gradlint {MEANT[args[0]]}` is meant" if args[0] in MEANT else did_you_mean(args[0], self.commands)
             )
             raise click.UsageError(f"no such command {args[0]!r}{meant}")
-        return super().resolve_command(context, args)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)

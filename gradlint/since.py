@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from gradlint.fingerprint import fingerprints
 from gradlint.source.files import SettingsFor
 
 Wanted = Callable[[str], bool]
+_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")  # which hold where git has started a hook, and not elsewhere
 _PLAIN = ("100644", "100755")  # the modes of files: links and submodules are none
 
 
@@ -137,8 +139,11 @@ def _words(said: bytes) -> Iterator[str]:
 
 def _git(folder: pathlib.Path, *words: str, told: str, given: bytes = b"") -> bytes:
     """What git says; where it says no, that is the user's fault, and `told`."""
+    surroundings = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
     try:
-        ran = subprocess.run(["git", *words], cwd=folder, input=given, capture_output=True, check=False)
+        ran = subprocess.run(
+            ["git", *words], cwd=folder, env=surroundings, input=given, capture_output=True, check=False
+        )
     except OSError:
         raise UserError("git is not installed") from None
     if ran.returncode:

@@ -115,6 +115,15 @@ def test_the_settings_are_those_of_now(repository: pathlib.Path, run: Run) -> No
     assert found(run, "--diff-base", "HEAD") == ["inner/a.py:3:8: GL101"]
 
 
+def test_a_base_is_found_from_a_folder_and_in_a_hook(
+    repository: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(repository, {"inner/pyproject.toml": "[tool.gradlint]\n", "inner/a.py": OLD})
+    monkeypatch.setenv("GIT_DIR", ".git")
+    monkeypatch.chdir(repository / "inner")
+    assert found(run, "--diff-base", "HEAD", "..") == ["../inner/a.py:3:8: GL101"]
+
+
 def test_what_git_does_not_know_is_told(repository: pathlib.Path, run: Run) -> None:
     ran = run("check", "--diff-base", "nowhere")
     assert (ran.code, ran.err) == (2, "gradlint: --diff-base: git knows no commit 'nowhere'\n")
