@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.gaps import Gap, Overrun
+from gradlint.interpret.machine import GradState
 from gradlint.interpret.values import Abstract, Bound, Instance, Mapping, Object, Sequence, Tensor
 
 if TYPE_CHECKING:
@@ -36,12 +37,18 @@ def took(m: Machine, frame: Frame) -> None:
 
 @contextlib.contextmanager
 def module_code(m: Machine) -> Iterator[None]:
-    """Keeps the steps of what a module runs when it is imported from those of the calls that wait for it."""
-    steps, floor = m.steps, m.floor
+    """Keeps the steps of what a module runs when it is imported from those of the calls that wait for it.
+
+    It was imported before these calls: the contexts and decorators around them are not around it.
+    """
+    steps, floor, before = m.steps, m.floor, m.grad
     m.floor = len(m.frames)
+    m.grad = own = before if before.by_call else GradState()
     try:
         yield
     finally:
+        if m.grad is own:
+            m.grad = before
         m.floor = floor
         for frame in m.frames:
             if frame.began is not None:

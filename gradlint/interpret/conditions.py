@@ -453,7 +453,9 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str, pla
         left, right, op = right, left, _TURNED[op]
     negated = op == "!="
     relation = "==" if negated else op
-    known = _by_kind(left, right, relation)
+    known = _by_dtype(m, left, right) if relation == "==" else None
+    if known is None:
+        known = _by_kind(left, right, relation)
     if known is None and m.loops:
         known = _of_the_last(m, left, right, relation)
     if known is not None:
@@ -514,6 +516,30 @@ def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
         return left.name == right.name
     if relation == "==" and isinstance(left, Sequence | Mapping) and isinstance(right, Sequence | Mapping):
         return _by_contents(left, right)
+    return None
+
+
+def _by_dtype(m: Machine, own: Abstract, other: Abstract) -> bool | None:
+    """Whether a tensor's dtype is another one: what carries a gradient, or is of floats, is not of integers."""
+    is_of_floats = _are_floats(m, own)
+    if is_of_floats is None:
+        return None
+    from gradlint.library.ops import dtype_of
+
+    asked = dtype_of(other)
+    if asked is None or asked is tape.DType.UNKNOWN:
+        return None
+    return False if asked.is_differentiable is not is_of_floats else None
+
+
+def _are_floats(m: Machine, dtype: Abstract) -> bool | None:
+    """Whether this is the dtype of something that holds floats; of what is out of view, that it carries a gradient."""
+    if isinstance(dtype, Object) and dtype.cls == "torch.dtype":
+        found: bool | None = dtype.state.get("floats")
+        return found
+    if isinstance(dtype, Unknown) and dtype.symbol.key == ("attribute", "dtype"):
+        node = m.nodes.get(dtype.symbol.source) if dtype.symbol.source is not None else None
+        return True if node is not None and node.requires_grad else None
     return None
 
 
@@ -693,6 +719,8 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         elif isinstance(left, Class | Lib):
             answers = [_is_same_class(left, item) for item in right.items]
             known = True if True in answers else None if None in answers else False
+        elif right.items and all(_by_dtype(m, left, item) is False for item in right.items):
+            known = False
         elif isinstance(left, Unknown) and len(constants) == len(right.items) and all(map(_is_hashable, constants)):
             return boolean(m, Test(left.symbol.asked, "in", tuple(constants), negated), text)
     if known is not None:

@@ -702,7 +702,7 @@ def init(m: Machine, call: Call) -> Abstract | None:
         return None
     if call.args and isinstance(call.args[0], Tensor) and call.name.endswith("_"):
         before = m.grad
-        m.grad = type(before)(False)
+        m.grad = type(before)(False, before.inference)
         try:
             tensors.write(m, call.args[0], call.name, [], call.node, call.frame)
         finally:

@@ -307,6 +307,9 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         return length(m, tensor, call)
     if name in ("dim", "ndimension"):
         return _axes(m, tensor)
+    is_of_floats = _answer(_is_of_floats(tensor.node)) if name == "is_floating_point" else None
+    if is_of_floats is not None:
+        return is_of_floats
     if name in _SHAPES or name in _PREDICATES or name.startswith("is_"):
         symbol = m.symbol(tensor).derive(
             (name, tuple(m.symbol(arg) for arg in call.values)), f"{tensor.node.title}.{name}()"
@@ -782,7 +785,23 @@ def device(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 @attribute("torch.Tensor", "dtype")
 def dtype(m: Machine, tensor: Tensor, at: Call) -> Abstract:
-    return Object("torch.dtype", at.frame.span(at.node), {"dtype": tensor.node.dtype})
+    state = {"dtype": tensor.node.dtype, "floats": _is_of_floats(tensor.node)}
+    return Object("torch.dtype", at.frame.span(at.node), state)
+
+
+@attribute("torch.dtype", "is_floating_point")
+def dtype_of_floats(m: Machine, dtype: Object, at: Call) -> Abstract | None:
+    """`x.dtype.is_floating_point`."""
+    return _answer(dtype.state.get("floats"))
+
+
+def _is_of_floats(node: Value) -> bool | None:
+    """Whether a tensor holds floats: what carries a gradient does, what was cast to integers does not."""
+    return True if node.requires_grad else None if node.dtype.is_differentiable else False
+
+
+def _answer(known: bool | None) -> Abstract | None:
+    return None if known is None else TRUE if known else FALSE
 
 
 @attribute("torch.Tensor", "is_cuda")
@@ -1070,6 +1089,9 @@ def is_tensor(m: Machine, call: Call) -> Abstract:
 def number_of(m: Machine, call: Call) -> Abstract:
     value = call.values[0] if call.values else NONE
     name = call.name.rpartition(".")[2]
+    is_of_floats = _answer(_is_of_floats(value.node)) if isinstance(value, Tensor) else None
+    if name == "is_floating_point" and is_of_floats is not None:
+        return is_of_floats
     return Unknown(
         m.symbol(value).derive((name, ()), f"{name}()"), data=True, type="number" if name == "numel" else "bool"
     )
