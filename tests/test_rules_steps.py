@@ -13,6 +13,8 @@ import textwrap
 import warnings
 from typing import Any
 
+import pytest
+
 from gradlint.analysis import analyze
 
 SETUP = """\
@@ -204,3 +206,30 @@ def test_steps_are_told_exactly_where_torch_shows_a_fault(tmp_path: pathlib.Path
     cases = STEPS.splitlines()
     told = codes_of_gradlint(tmp_path, cases)
     assert dict(zip(cases, told, strict=True)) == {case: codes_of_torch(case) for case in cases}
+
+
+WARMED_UP = """\
+import torch
+
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+
+def train(batches, warmup, seen, schedules):
+    for x in batches:
+        if {}:
+            scheduler.step()
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+        seen += 1
+"""
+
+
+@pytest.mark.parametrize(("asked", "codes"), [("seen >= warmup", []), ("schedules", ["GL510"]), ("True", ["GL510"])])
+def test_a_schedule_that_begins_after_a_warm_up_is_not_early(
+    asked: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(WARMED_UP.format(asked), encoding="utf-8")
+    assert [finding.code for finding in analyze([path], select=lambda code: code == "GL510").findings] == codes

@@ -13,6 +13,7 @@ from gradlint.program.losses import Definition, Part
 from gradlint.source.parse import Source
 
 RANK = 7
+IS_TRAINED = True
 MOST = Severity.WARNING
 SPEAKING = frozenset(["GL701"])
 

@@ -47,6 +47,7 @@ for epoch in range(3):
 - `if epoch > 0: scheduler.step()` at the top of an epoch.
 - `ReduceLROnPlateau` and `CosineAnnealingWarmRestarts`, which may be stepped at any time.
 - Winding a schedule forward before training is resumed.
+- A step behind a question that each round can answer otherwise: `if step >= warmup: scheduler.step()`.
 - `scheduler.step(epoch)`, which sets the value that belongs to the epoch.
 
 ## Limits
@@ -57,7 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import May, OptimizerStep, SchedulerStep, Tape
@@ -98,7 +99,9 @@ def _stepped(tape: Tape, *, is_alone: bool) -> Iterator[tuple[SchedulerStep, Opt
         if key(event) not in seen:
             seen.add(key(event))
             first = _first_step(event, tape, is_alone=is_alone)
-            yield event, first if first is not None and first.order > event.order else None
+            if first is not None and (first.order < event.order or _is_for_later_rounds(event, first, tape)):
+                first = None
+            yield event, first
 
 
 def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> OptimizerStep | None:
@@ -117,6 +120,17 @@ def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> Optimize
     around = _around(event, tape)
     shared = [step for step in mine if step.iteration[: len(around)] == around]
     return mine[0] if shared and around else None
+
+
+def _is_for_later_rounds(event: SchedulerStep, first: OptimizerStep, tape: Tape) -> bool:
+    """Whether it stands behind a question that each round can answer otherwise, and the optimizer's step does not:
+    `if step >= warmup: scheduler.step()`."""
+    asked = (each.whole for each in tape.decisions if each.loop is not None and each.whole is not None)
+    return any(_is_in(event.at, whole) and not _is_in(first.at, whole) for whole in asked)
+
+
+def _is_in(at: Span, whole: Span) -> bool:
+    return at.path == whole.path and whole.line <= at.line <= whole.end_line
 
 
 def _is_told(event: SchedulerStep) -> bool:
