@@ -151,3 +151,59 @@ def test_the_assertion_takes_lists_and_a_test_that_fails_inside_is_shown(tmp_pat
     assert line.strip() == "losses = [one(torch.ones(3)).sum(), two(torch.ones(3)).detach().sum()]"
     assert len(entries) > 1
     assert set(entries) == {"True"}
+
+
+FRAMEWORKS = {
+    "lightning/__init__.py": "",
+    "lightning/pytorch.py": "class Callback: pass",
+    "transformers.py": "class TrainerCallback: pass",
+    "accelerate/__init__.py": "",
+    "accelerate/tracking.py": "class GeneralTracker:\n    def __init__(self):\n        assert self.name == 'gradlint'",
+}
+FITTED = """
+import torch
+from gradlint import callbacks
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train():
+    for _ in range(3):
+        loss = model[1](model[0](torch.ones(4)).detach()).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def tell(run):
+    print([finding.message.partition(": ")[2] for finding in run.findings], run.steps, run.error)
+
+of_lightning = callbacks.lightning(tell)
+for stage, raised in (("validate", None), ("fit", None), ("fit", ValueError("no"))):
+    of_lightning.setup(None, model, stage=stage)
+    train()
+    if raised:
+        of_lightning.on_exception(None, model, raised)
+    of_lightning.teardown(None, model, stage=stage)
+of_transformers = callbacks.transformers(tell, select=["GL5"])
+of_transformers.on_train_begin(None, None, None, model=model)
+train()
+of_transformers.on_train_end(None, None, None)
+of_accelerate = callbacks.accelerate(level="record")
+of_accelerate.start()
+of_accelerate.store_init_configuration({})
+train()
+of_accelerate.log({"loss": 1}, step=1)
+of_accelerate.finish()
+"""
+
+
+def test_callbacks_watch_what_a_framework_trains(tmp_path: pathlib.Path) -> None:
+    for name, text in FRAMEWORKS.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    (tmp_path / "fit.py").write_text(FITTED)
+    ran = plain(tmp_path, "fit.py")
+    cut = "'no gradient comes back to `model.0.weight` and `model.0.bias`, which `sgd` is to train'"
+    assert ran.out.splitlines() == [f"[{cut}] 3 ", f"[{cut}] 3 ValueError: no", "[] 3 "], ran.err
+    assert "warning[GL106]" in ran.err

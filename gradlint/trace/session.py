@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import math
 import os
 import sys
@@ -394,6 +395,11 @@ class Session:
         reference = weakref.ref(module)
         self.modules.append(reference)
         self._modules_made[id(module)] = reference, here()
+
+    def find_modules(self) -> None:
+        """The modules that were made before anybody watched: of them only the names are known."""
+        found = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]  # asks no proxy
+        self.modules += map(weakref.ref, found)
 
     def first_parameter(self, module: torch.nn.Module) -> tuple[Held, int] | None:
         """A parameter of a module, and how deep it lies in it: says later, by its name, where the module is."""
