@@ -194,7 +194,7 @@ PROGRAMS = {
         "backward 2, step 2, clear 1, clear 1",
     ),
     "a kernel beside it": (
-        "import triton\n@triton.jit\ndef k(p):\n    p += 1\n@triton.jit(do_not_specialize=['p'])\ndef j(p):\n    p += 1\nmodel(x).sum().backward()\noptimizer.step()\noptimizer.zero_grad()",
+        "import triton\n@triton.jit\ndef k(p):\n    p += 1\n@triton.jit(do_not_specialize=['p'])\ndef j(p):\n    p += 1\nimport taichi as ti\n@ti.kernel\ndef h(p: ti.types.ndarray()):\n    p += 1\nmodel(x).sum().backward()\noptimizer.step()\noptimizer.zero_grad()",
         "backward 2, step 2, clear 2",
     ),
     "a step that asks": (

@@ -14,9 +14,9 @@ KERNEL = "triton.JITFunction"
 OPERATOR = "torch.library.CustomOpDef"
 
 
-@function("triton.jit", "triton.runtime.jit.jit", "numba.cuda.jit")
+@function("triton.jit", "triton.runtime.jit.jit", "numba.cuda.jit", "taichi.kernel", "taichi.func", "warp.kernel")
 def kernel(m: Machine, call: Call) -> Abstract:
-    """`@triton.jit`, bare or with settings: `pointer += offset` in it writes to no tensor."""
+    """`@triton.jit`, bare or with settings: `pointer += offset` in it writes to no tensor, as autograd sees it."""
     if call.args and isinstance(call.args[0], Function):
         return Object(KERNEL, call.frame.span(call.node))
     return Builtin(call.name, kernel)
