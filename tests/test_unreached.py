@@ -39,7 +39,13 @@ def test_the_last_line_names_the_steps_that_were_not_reached(script: pathlib.Pat
 
 
 def test_a_step_of_a_notebook_is_named_by_its_cell(script: pathlib.Path, run: Run) -> None:
-    cell = {"cell_type": "code", "metadata": {}, "source": SCRIPT, "execution_count": None, "outputs": []}
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": SCRIPT,
+        "execution_count": None,
+        "outputs": [],
+    }
     page = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
     (script / "page.ipynb").write_text(json.dumps(page))
     assert "1 training step was not reached (page.ipynb:cell 1:6)" in run("check", "--no-cache", "page.ipynb").out
