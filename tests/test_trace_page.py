@@ -42,6 +42,7 @@ const told = {before, after: seen(line), line: line.textContent, title: finding.
               drawn: [...document.querySelectorAll("svg")].filter(seen).length,
               boxes: [...document.querySelectorAll("rect.stop")].filter(seen).length,
               without: [...document.querySelectorAll("text.without")].filter(seen).map(text => text.textContent),
+              table: [...document.querySelectorAll("td:first-child")].map(cell => cell.textContent),
               steps: document.querySelectorAll("rect.step").length};
 const out = document.createElement("pre");
 out.id = "told";
@@ -61,9 +62,10 @@ def test_a_click_on_a_finding_shows_its_line(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(page.read_text().replace("</body>", READER + "</body>"))
     told = _open(page)
-    assert (told["before"], told["after"]) == (False, True)
+    assert (told["before"], told["after"]) == (True, False)  # the worst finding is open
+    assert told["table"] == ["head", "encoder"]
     assert "hidden = encoder(x).detach()" in told["line"]
-    assert re.search(r"GL\d{3} train.py:8:\d+, step 0: ", told["title"])
+    assert re.search(r"^warning GL\d{3} train.py:8:\d+, step 0: ", told["title"])
     assert told["drawn"] >= 3
     assert told["boxes"] >= 2
     assert told["steps"] >= 3

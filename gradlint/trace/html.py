@@ -6,18 +6,22 @@ import html
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gradlint.finding import Span
+from gradlint.owners import grouped
+from gradlint.report._place import count
 from gradlint.tape import Backward, Clip, Event, OptimizerStep, ScalerUpdate, SchedulerStep, Tape, Unscale, ZeroGrad
-from gradlint.trace import source
+from gradlint.trace import source, trainers
 from gradlint.trace.findings import Told
 from gradlint.trace.routes import Stop, fold, layers, losses
 
 Norms = Sequence[tuple[int, dict[str, float | None]]]
 _CONTEXT = 3
-_WIDE, _HIGH, _GAP, _ROW = 190, 46, 36, 16
+_WIDE, _HIGH, _GAP, _ROW = 270, 62, 36, 16
+_FITS = 35  # characters of a line in a box
 _MOST_STEPS, _MOST_PARAMETERS = 60, 60
 _MARKS: tuple[tuple[type[Event], str], ...] = (
     (ZeroGrad, "zero"), (Backward, "backward"), (Unscale, "unscale"), (Clip, "clip"), (OptimizerStep, "step"),
@@ -33,34 +37,73 @@ pre{background:#f5f6f8;padding:.6rem;overflow-x:auto}mark{background:#ffd9d6;dis
 .scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}text.without{fill:#c62828}
 .zero{fill:#90a4ae}.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}.step{fill:#2e7d32}.update{fill:#00838f}
 .scheduler{fill:#8d6e63}@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e6ea}pre{background:#22252b}
-mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}rect.stop{fill:#22252b!important}}
+mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}rect.stop{fill:#22252b!important}td,th{border-color:#3a3f47}}
+table{border-collapse:collapse}td,th{border:1px solid #d0d4da;padding:.2rem .6rem;text-align:left}
+@media print{body{max-width:none;color:#000;background:#fff}.scroll{overflow:visible}svg{max-width:100%;height:auto}}
 """
+# The cut comes into view, and on paper every finding is open.
+_SCRIPT = """
+for (const box of document.querySelectorAll(".scroll")) {
+  const cut = box.querySelector("rect.cut");
+  if (cut) box.scrollLeft = cut.x.baseVal.value - box.clientWidth / 2 + cut.width.baseVal.value / 2;
+}
+addEventListener("beforeprint", () => { for (const each of document.querySelectorAll("details")) each.open = true; });
+"""
+_KEY = (
+    '<svg width="14" height="14"><rect class="{}" x="1" y="1" width="12" height="12" fill="none" stroke="#607d8b"/>'
+    "</svg>"
+)
+_COLORS = (
+    f"<p>{_KEY.format('cut')} the gradient is cut here {_KEY.format('dead')} carries no gradient. "
+    "The loss is at the left; a box has the module, the line, the code.</p>"
+)
 
 
-def page(tape: Tape, told: Sequence[Told], steps: dict[int, int], norms: Norms) -> str:
-    """The page as text."""
+def page(tape: Tape, told: Sequence[Told], steps: dict[int, int], norms: Norms, taken: int) -> str:
+    """The page as text; `taken` is the number of optimizer steps."""
     parts = [
         f"<h1>gradlint trace: <code>{_text(tape.entry)}</code></h1>",
+        _totals(told, taken),
         "<h2>Findings</h2>", *_findings(told),
-        "<h2>Graph</h2>", *(_graph(sink) for sink in losses(tape)),
+        "<h2>Who trains what</h2>", _table(trainers.table(tape)),
+        "<h2>Graph</h2>", _COLORS, *(_graph(sink) for sink in losses(tape)),
         "<h2>Steps</h2>", _timeline(tape, steps),
         "<h2>Gradient norms</h2>", _norms(norms),
     ]  # fmt: skip
+    script = f"<script>{_SCRIPT}</script>"
     head = f'<meta charset="utf-8"><title>gradlint trace</title><style>{_STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}{script}</body></html>\n'
 
 
 def _text(text: object) -> str:
     return html.escape(str(text))
 
 
+def _totals(told: Sequence[Told], taken: int) -> str:
+    """How long the run was, and how much was found."""
+    kinds = Counter(each.finding.severity for each in told)
+    found = ", ".join(count(kinds[kind], kind.label) for kind in sorted(kinds, reverse=True))
+    return f"<p>{count(taken, 'optimizer step')}; {found or 'no finding'}.</p>"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, of which the first is the head."""
+    lines = (
+        "".join(f"<{cell}>{_text(text)}</{cell}>" for text in row)
+        for row, cell in zip(rows, ["th", *["td"] * len(rows)], strict=False)
+    )
+    return (
+        f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>" if rows else "<p>No parameter was seen.</p>"
+    )
+
+
 def _findings(told: Sequence[Told]) -> Iterator[str]:
     if not told:
         yield "<p>None.</p>"
-    for each in told:
+    for number, each in enumerate(told):
         finding = each.finding
         step = "" if finding.step is None else f", step {finding.step}"
-        title = f"<b>{finding.code}</b> {_text(finding.at)}{step}: {_text(finding.message)}"
+        title = f"<b>{finding.severity.label} {finding.code}</b> {_text(finding.at)}{step}: {_text(finding.message)}"
         related = "".join(
             f"<p>{_text(other.message)}: <code>{_text(other.at)}</code></p>{_source(other.at)}"
             for other in finding.related
@@ -68,13 +111,12 @@ def _findings(told: Sequence[Told]) -> Iterator[str]:
         route = "".join(
             f"<li><code>{_text(place.at)}</code> <code>{_text(place.text)}</code></li>" for place in each.stops
         )
-        names = (
-            f"<p>Parameters not reached: <code>{_text(', '.join(each.unreached))}</code></p>" if each.unreached else ""
-        )
+        missed = _text(", ".join(grouped(each.unreached, each.held))) if each.cuts else ""
+        names = f"<p>Parameters not reached: <code>{missed}</code></p>" if missed else ""
         advice = f"<p>{_text(finding.help)}</p>" if finding.help else ""
         route = f"<p>Route from the loss:</p><ol>{route}</ol>" if route else ""
         yield (
-            f'<details class="{finding.severity.label}"><summary>{title}</summary>'
+            f'<details class="{finding.severity.label}"{"" if number else " open"}><summary>{title}</summary>'
             f"{_source(finding.at)}{advice}{names}{route}{related}</details>"
         )
 
@@ -161,16 +203,20 @@ def _box(stop: Stop, x: int, y: int) -> str:
         + (f"\nparameters: {names}" if names else "")
         + (f"\ncut: {stop.cut}" if stop.cut else "")
     )
-    first, second = _cropped(stop.label), _cropped(f"{os.path.basename(stop.at.path)}:{stop.at.line} {stop.text}")
+    lines = (stop.label, f"{os.path.basename(stop.at.path)}:{stop.at.line}", stop.text)
+    weights = (' font-weight="bold"', "", "")
+    texts = "".join(
+        f'<text x="{x + 8}" y="{y + 19 + 17 * row}"{weight}>{_text(_cropped(line))}</text>'
+        for row, (line, weight) in enumerate(zip(lines, weights, strict=True))
+    )
     return (
         f'<g><title>{_text(title)}</title><rect class="{kind}" x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="6" '
-        f'fill="#eef2f7" stroke="#607d8b"/><text x="{x + 8}" y="{y + 19}" font-weight="bold">{_text(first)}</text>'
-        f'<text x="{x + 8}" y="{y + 36}">{_text(second)}</text></g>'
+        f'fill="#eef2f7" stroke="#607d8b"/>{texts}</g>'
     )
 
 
 def _cropped(text: str) -> str:
-    return text if len(text) <= 25 else text[:24] + "…"
+    return text if len(text) <= _FITS else text[: _FITS - 1] + "…"
 
 
 def _timeline(tape: Tape, steps: dict[int, int]) -> str:
@@ -231,7 +277,8 @@ def _norms(norms: Norms) -> str:
     wide = left + 12 * len(columns)
     more = f"<p>{len(names)} of {len(every)} parameters.</p>" if len(names) < len(every) else ""
     never = f"<p>{len(without)} of {len(every)} parameters never got a gradient.</p>" if without else ""
-    return never + _drawing(wide, _ROW * len(names), labels + cells) + more
+    scale = f"<p>From {10**low:.2g} (light) to {10**high:.2g} (dark); yellow: zero; red: not finite; empty: none.</p>"
+    return never + scale + _drawing(wide, _ROW * len(names), labels + cells) + more
 
 
 def _cell(x: int, y: int, name: str, step: int, value: float | None, low: float, high: float) -> str:

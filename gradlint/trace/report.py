@@ -136,7 +136,7 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
     if options["html"] is not None:
         output.write(
             options["html"],
-            page(report.tape, report.told, report.steps, report.session.timeline.norms),
+            page(report.tape, report.told, report.steps, report.session.timeline.norms, report.session.step),
             pathlib.Path.cwd(),
         )
     if options["dot"] is not None:

@@ -48,14 +48,20 @@ def _parameters(tape: Tape) -> Iterator[Value]:
     return iter(sorted(known.values(), key=lambda value: value.order))
 
 
+def table(tape: Tape) -> list[tuple[str, str, str, str, str]]:
+    """The rows as cells, below a head; nothing where no parameter was seen."""
+    cells = [*map(_cells, rows(tape))]
+    return [("parameters of", "number", "gradient", "held by", "moved"), *cells] if cells else []
+
+
 def as_text(tape: Tape) -> str:
     """The rows as a table; '' where no parameter was seen."""
-    lines = [("parameters of", "number", "gradient", "held by", "moved"), *map(_cells, rows(tape))]
-    if len(lines) == 1:
+    lines = table(tape)
+    if not lines:
         return ""
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    table = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-    return "who trains what:\n" + "".join(f"  {line.rstrip()}\n" for line in table)
+    shown = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "who trains what:\n" + "".join(f"  {line.rstrip()}\n" for line in shown)
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:
