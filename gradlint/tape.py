@@ -657,10 +657,7 @@ def _known_to_train(values: list[Value], optimizers: Sequence[Optimizer]) -> lis
 
 def above(values: Sequence[Value], wanted: Iterable[int]) -> list[Value]:
     """Those of `values` that were computed from one of the wanted, which are given by id."""
-    users: dict[int, list[Value]] = {}
-    for value in values:
-        for source in value.inputs:
-            users.setdefault(id(source), []).append(value)
+    users = users_among(values)
     found: set[int] = set()
     pending = list(wanted)
     while pending:
@@ -669,6 +666,15 @@ def above(values: Sequence[Value], wanted: Iterable[int]) -> list[Value]:
                 found.add(id(user))
                 pending.append(id(user))
     return [value for value in values if id(value) in found]
+
+
+def users_among(values: Iterable[Value]) -> dict[int, list[Value]]:
+    """Which of `values` were computed from what, given by id, directly."""
+    users: dict[int, list[Value]] = {}
+    for value in values:
+        for source in value.inputs:
+            users.setdefault(id(source), []).append(value)
+    return users
 
 
 def cuts(value: Value) -> list[Value]:

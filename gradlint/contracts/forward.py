@@ -10,7 +10,7 @@ from gradlint.source.parse import Source
 RANK = 1
 IS_TRAINED = True
 _RAISES = frozenset(["GL106", "GL110", "GL114", "GL201", "GL202", "GL204", "GL303", "GL507", "GL514", "GL515", "GL516"])
-_SPOILS = frozenset(["GL602", "GL701", "GL702", "GL703", "GL704", "GL801", "GL802", "GL803", "GL804"])
+_SPOILS = frozenset(["GL602", "GL701", "GL702", "GL703", "GL704", "GL705", "GL801", "GL802", "GL803", "GL804"])
 SPEAKING = _RAISES | _SPOILS
 
 

@@ -104,7 +104,7 @@ def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> N
     grown = growing(m).get(id(counter))
     owner = grown.of.source if grown is not None else None
     numbers = (begin, begin - 1) if is_written else (begin + 1, begin, begin - 1)
-    is_reached = op in ("==", ">=" if course.step > 0 else "<=")
+    is_reached = op in ("==", ">=", ">") if course.step > 0 else op in ("==", "<=", "<")
     is_near = is_written and (is_reached or m.branch.waits) and begin > 1 and period.written <= MOST_COUNTED
     met = Met(place, owner or counter, period, Numbers(numbers, step), course.step > 0, owner is not None, is_near)
     if is_near and m.session.counting(m) is not None:

@@ -219,8 +219,13 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
+<<<<<<< HEAD
     if op not in _BITWISE and _is_of_none(left, right):
         raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
+=======
+    if _is_of_tensors(m, op, left, right):
+        left, right = (_collated(m, side, node, frame) for side in (left, right))
+>>>>>>> 554a712 (GL705: a softmax of nothing but minus infinity; optimizers that Lightning toggles; stacked modules; masks of loaders; dicts that keep graphs)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if op in _BITWISE:
             _take_for_masks(left, right)
@@ -238,12 +243,24 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     return m.unknown(frame.text(node))
 
 
+<<<<<<< HEAD
 def _is_of_none(left: Abstract, right: Abstract) -> bool:
     """Whether one side of an arithmetic operator is None and the other nothing that takes it."""
     return any(
         isinstance(one, Const) and one.value is None and isinstance(other, Tensor | Unknown)
         for one, other in ((left, right), (right, left))
     )
+=======
+def _is_of_tensors(m: Machine, op: str, left: Abstract, right: Abstract) -> bool:
+    """Whether what a loader has put together is surely a tensor where this is done with it: masks are joined, or it is
+    scaled by a fraction. A number of it, as a collate function counts, can be anything else."""
+    sides = (left, right)
+    if op in _BITWISE:
+        return any(_is_collated(m, side) for side in sides)
+    is_scaled = any(isinstance(side, Const) and type(side.value) is float for side in sides)
+    others = [side for side in sides if not isinstance(side, Const)]
+    return (is_scaled or len(others) == len(sides)) and all(_is_collated(m, side) for side in others)
+>>>>>>> 554a712 (GL705: a softmax of nothing but minus infinity; optimizers that Lightning toggles; stacked modules; masks of loaders; dicts that keep graphs)
 
 
 def _take_for_masks(*sides: Abstract) -> None:
@@ -485,6 +502,8 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
     operand = _concrete(m, m.evaluate(node.operand, frame))
     if node.op == "not":
         return conditions.negate(m, operand, node, frame)
+    if node.op == "~":
+        operand = _collated(m, operand, node, frame)
     if isinstance(operand, Const) and isinstance(operand.value, int | float):
         value = operand.value
         return Const(-value if node.op == "-" else value if node.op == "+" or isinstance(value, float) else ~value)
@@ -553,11 +572,14 @@ def state_of(value: Abstract | None) -> object:
 
 def _collated(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """What a loader has put together of samples, or a part is given as a tensor, as the tensor that it is."""
+    return tensors.as_tensor(m, value, node, frame) if _is_collated(m, value) else value
+
+
+def _is_collated(m: Machine, value: Abstract) -> bool:
     if not isinstance(value, Unknown) or value.type not in ("", "tensor") or value.origin is not None:
-        return value
+        return False
     is_given = bool(m.session.contract) and value.type == "tensor"
-    is_one = is_given or conditions.is_collated(m.symbol(value))
-    return tensors.as_tensor(m, value, node, frame) if is_one else value
+    return is_given or conditions.is_collated(m.symbol(value))
 
 
 def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
@@ -852,6 +874,8 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
             handler = find_method("numpy.ndarray", "__getitem__") if target.type == "array" else None
             if handler is not None:
                 return handler(m, target, Call("__getitem__", [index], {}, node, frame))
+            if target.data and _adds_axes(index) and _is_collated(m, target):
+                return tensor_item(m, tensors.as_tensor(m, target, node, frame), index, node, frame)
             found = derived(m, target, "item", hashable(index) or m.symbol(index), node, frame)
             if found.origin is None and target.data and isinstance(index, Unknown) and index.origin is not None:
                 kind = "array" if index.type == "array" else found.type
@@ -874,6 +898,12 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
         case Builtin() | Function():
             return target
     return m.unknown(frame.text(node), data=isinstance(target, Const | Range))
+
+
+def _adds_axes(index: Abstract) -> bool:
+    """Whether an index makes axes, as one of a tensor alone does: `mask[:, None]`."""
+    parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else ()
+    return any(isinstance(part, Const) and part.value is None for part in parts)
 
 
 def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, frame: Frame) -> Unknown:

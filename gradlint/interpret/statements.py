@@ -317,6 +317,7 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
     note(m, "item", frame.text(node), value)
     match owner:
         case Mapping():
+            m.appended[id(owner)] = frame.span(node)
             key = hashable(index)
             if key is None:
                 owner.open = True

@@ -137,6 +137,7 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
         known.inference = False  # it came from elsewhere, and may have been there before
         known.arguments = _part_of(unknown.symbol)
+        known.assumed = not (unknown.data and _is_loaded(m, unknown.symbol))
         m.nodes[unknown.symbol] = known
         m.identify(known, unknown.symbol)
     return known
@@ -156,6 +157,16 @@ def _part_of(symbol: Symbol) -> tuple[tuple[int | str, object], ...]:
             case _:
                 break
     return ()
+
+
+def _is_loaded(m: Machine, symbol: Symbol) -> bool:
+    """Whether it is an item of what a loader in view gives: known to be data."""
+    part: Symbol | None = symbol
+    while part is not None and isinstance(part.key, tuple) and part.key[0] == "item":
+        part = part.source
+    is_batch = part is not None and isinstance(part.key, tuple) and part.key[0] == "batch"
+    loader = m.objects.get(part.source) if part is not None and is_batch and part.source is not None else None
+    return isinstance(loader, Object) and loader.cls == "torch.utils.data.DataLoader"
 
 
 def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame) -> list[Value]:

@@ -24,7 +24,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.tape import Value
+from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -182,6 +182,30 @@ def functional_call(m: Machine, call: Call) -> Abstract:
     from gradlint.library.checkpoint import over_tensors
 
     return over_tensors(m, result, call, lambda node: _with_parameters(m, node, parameters, call))
+
+
+@function("torch.func.stack_module_state")
+def stack_module_state(m: Machine, call: Call) -> Abstract:
+    """Two dicts, of the stacked parameters of several modules, which are leaves of their own, and of the buffers."""
+    from gradlint.library import modules
+
+    given = call.get(0, "models")
+    models = given.items if isinstance(given, Sequence) else []
+    if not models:
+        return m.unknown(call.frame.text(call.node))
+    pairs = modules.named_parameters(m, models[0], call)
+    parameters = Mapping({name: _stacked(m, name, tensor, call) for name, tensor in pairs})
+    buffers = Mapping({}, open=True, rest=tensors.batch(m, "buffer", call.node, call.frame))
+    return Sequence("tuple", [parameters, buffers])
+
+
+def _stacked(m: Machine, name: str, one: Tensor, call: Call) -> Tensor:
+    """The leaf that holds a parameter of each module; of frozen ones it needs no gradient (torch 2.13)."""
+    kind = Kind.LEAF if one.node.requires_grad else Kind.DATA
+    made = tensors.value(m, "torch.func.stack_module_state", kind, (), call.node, call.frame, dtype=one.node.dtype)
+    made.requires_grad, made.name, made.storage = one.node.requires_grad, name, tape.Storage()
+    made.parameter = tape.Parameter(name, None, made.at, stack=m.where) if made.requires_grad else None
+    return Tensor(made)
 
 
 def _by_name(given: Abstract) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.calls import call_unknown
+from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, hears, method, tell
@@ -115,7 +116,7 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
     """An attribute that tensors have, of something that may be one."""
     if unknown.type not in ("", "tensor") or name.startswith("_"):
         return None
-    if unknown.data and unknown.origin is None and name != "requires_grad_" and not _makes_another(name):
+    if unknown.data and unknown.origin is None and name != "requires_grad_" and not _is_of_tensors(name, unknown):
         return None
     if name == "backward":
         return None
@@ -138,10 +139,14 @@ def _rounded(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
     return call_unknown(m, symbol.derive(("attribute", name), f"{symbol.text}.{name}"), call)
 
 
-def _makes_another(name: str) -> bool:
-    """Whether only tensors have a method: `batch.new_zeros(3)`, of what a loader gives."""
-    effect = lookup(name) if name.startswith("new_") else None
-    return effect is not None and effect.creates
+def _is_of_tensors(name: str, unknown: Unknown) -> bool:
+    """Whether only tensors have a method: `batch.new_zeros(3)`, `mask.unsqueeze(1)` of what a loader gives."""
+    effect = lookup(name)
+    if effect is None:
+        return False
+    if name.startswith("new_"):
+        return effect.creates
+    return effect.view == "always" and is_collated(unknown.symbol)
 
 
 @method("unknown", "backward")

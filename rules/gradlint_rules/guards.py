@@ -80,19 +80,32 @@ def guarded_in(values: Iterable[Value]) -> Iterator[Guarded]:
 
 def infinite(value: Value) -> Value | None:
     """The choice that puts infinity among the numbers of `value`, below what leaves it there."""
+    return next(infinities(value), None)
+
+
+def infinities(value: Value) -> Iterator[Value]:
+    """The choices that put infinity among the numbers of `value`, below what leaves it there."""
     pending, seen = [value], {id(value)}
     for current in pending:
         shown = list(unchanged(current, selected=False))
         if any(bare(each.op) in _EXTREMES for each in shown[:-1]):
             continue
         found, name = shown[-1], bare(shown[-1].op)
-        if name in CHOICES and any(_is_infinite(given) for _, given in found.arguments):
-            return found
-        for source in found.inputs if name in _LEAVES_INFINITY and len(pending) < _MOST else ():
+        is_choice = name in CHOICES and any(_is_infinite(given) for _, given in found.arguments)
+        if is_choice:
+            yield found
+        for source in found.inputs if (is_choice or name in _LEAVES_INFINITY) and len(pending) < _MOST else ():
             if id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)
-    return None
+
+
+def filled(choice: Value) -> tuple[Value | None, bool]:
+    """The condition of a choice that puts infinity in, and whether it holds of what is left as it was."""
+    condition, taken, other = _parts(choice)
+    if not isinstance(condition, Value):
+        return None, False
+    return condition, bare(choice.op) == "where" and _is_infinite(other) and not _is_infinite(taken)
 
 
 def is_scaling(value: Value) -> bool:
@@ -250,12 +263,12 @@ def _left_out(argument: Value) -> tuple[Value | None, bool]:
         return None, False
     mask, taken, _ = _parts(logits)
     side = bare(logits.op) == "masked_fill" or is_left_out(taken)
-    while isinstance(mask, Value) and bare(mask.op) in _NEGATIONS and mask.inputs:
+    while isinstance(mask, Value) and bare(mask.op) in NEGATIONS and mask.inputs:
         mask, side = origin(mask.inputs[0], selected=False), not side
     return (mask, side) if isinstance(mask, Value) else (None, False)
 
 
-_NEGATIONS = {"bitwise_not", "logical_not", "invert"}
+NEGATIONS = {"bitwise_not", "logical_not", "invert"}
 _CONNECTIVES = {"bitwise_not", "logical_not", "invert", "bitwise_and", "logical_and", "and"}
 _CONNECTIVES |= {"bitwise_or", "logical_or", "or"}
 

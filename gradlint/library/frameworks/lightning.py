@@ -39,6 +39,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.frameworks import rounds
+from gradlint.library.ops import set_requires_grad
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -61,6 +62,7 @@ for _module in (
 parent(MODULE, "torch.nn.Module")
 _BEFORE = ("setup", "on_fit_start", "on_train_start", "on_train_epoch_start")
 _SCALED = ("16-mixed", "16", 16)  # float16 with a GradScaler
+_TOGGLE = f"{MODULE}.toggle_optimizer"
 _STATE = ("hparams", "trainer", "logger", "loggers", "fabric", "example_input_array", "strict_loading")
 _NUMBERS = ("current_epoch", "global_rank", "local_rank", "local_batch_idx")
 
@@ -337,6 +339,37 @@ def manual_backward(m: Machine, module: Instance, call: Call) -> Abstract:
     return autograd.backward(m, call.get(0, "loss") or NONE, call, "manual_backward", retain_graph=kept)
 
 
+@method(MODULE, "toggle_optimizer")
+def toggle(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`self.toggle_optimizer(opt)`: what the other optimizers hold is frozen, but for what this one holds, too."""
+    before = {id(each): each.node.requires_grad for each in _held(m, configured(m, module, call), call)}
+    module.state["toggled"] = before
+    own = {id(each) for each in _held(m, [call.get(0, "optimizer") or NONE], call)}
+    for each in _held(m, configured(m, module, call), call):
+        set_requires_grad(m, each, id(each) in own and before[id(each)], call, _TOGGLE)
+    return NONE
+
+
+@method(MODULE, "untoggle_optimizer")
+def untoggle(m: Machine, module: Instance, call: Call) -> Abstract:
+    """`self.untoggle_optimizer(opt)`: what the others hold is as it was before."""
+    before: dict[int, bool] = module.state.pop("toggled", {})
+    own = {id(each) for each in _held(m, [call.get(0, "optimizer") or NONE], call)}
+    for each in _held(m, configured(m, module, call), call):
+        if id(each) not in own and id(each) in before:
+            set_requires_grad(m, each, before[id(each)], call, _TOGGLE)
+    return NONE
+
+
+def _held(m: Machine, optimizers: list[Abstract], call: Call) -> list[Tensor]:
+    """The parameters that optimizers hold, each once."""
+    from gradlint.library.optimizers import handle_of, tensor_of
+
+    handles = [handle for each in optimizers if (handle := handle_of(m, each, call)) is not None]
+    found = [tensor_of(m, value) for handle in handles for value in handle.parameters]
+    return list({id(each): each for each in found}.values())
+
+
 @method(MODULE, "clip_gradients")
 def clip_gradients(m: Machine, module: Instance, call: Call) -> Abstract:
     """`self.clip_gradients(optimizer, …)`."""
@@ -387,8 +420,6 @@ for _name in _NUMBERS:
     "log_dict",
     "print",
     "save_hyperparameters",
-    "toggle_optimizer",
-    "untoggle_optimizer",
     "lr_scheduler_step",
     "backward",
     "optimizer_zero_grad",

@@ -1,0 +1,107 @@
+"""# softmax-of-nothing (GL705)
+
+A softmax over a row of which a mask can fill every number with minus infinity: its result is NaN, and so are gradients.
+
+## What it does
+Reports a softmax (and its logarithm) whose logits a mask fills with minus infinity, where
+
+- the mask is made of a side of queries and a side of keys, `mask[:, :, None] & mask[:, None, :]`: a query that is
+  padding is left without any key;
+- or what the softmax gives is cleaned behind it (`nan_to_num`, `masked_fill(…, 0)`), and the infinity was added to the
+  logits: cleaning the result does not clean the gradient, which is NaN.
+
+## Why it matters
+The softmax of nothing but minus infinity is `0 / 0`. That the loss leaves these rows out does not help: the NaN is
+multiplied by the zero gradient of the row in the products that follow, and every weight behind them becomes NaN.
+
+## Example
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, mask = torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, True, True]])
+h = model(x)
+pairs = mask[:, :, None] & mask[:, None, :]
+scores = (h @ h.transpose(1, 2)).masked_fill(~pairs, float("-inf"))
+mixed = scores.softmax(dim=-1) @ h  # expect: GL705
+loss = mixed[mask].square().mean()
+assert loss.isfinite()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isnan().any()
+```
+
+## Use instead
+A mask of keys alone, which leaves each query some; or a large finite number:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, mask = torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, True, True]])
+h = model(x)
+scores = (h @ h.transpose(1, 2)).masked_fill(~mask[:, None, :], float("-inf"))
+mixed = scores.softmax(dim=-1) @ h
+loss = mixed[mask].square().mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert model.weight.isfinite().all()
+```
+
+## What it does not report
+- Masks of keys alone and causal masks, whose result is not cleaned: each row has a key.
+- Finite numbers in the place of infinity, `-1e9` and `torch.finfo(x.dtype).min`: such a row is uniform.
+- Logits that `masked_fill` or `where` fills itself, where the result is cleaned before it is used: both directions are
+  finite.
+- `scaled_dot_product_attention`, which gives zeros there.
+
+## Limits
+Whether a row is left without a key is for the data to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradlint.finding import Related, Severity, Span
+from gradlint.paths import Paths
+from gradlint.rule import Report
+from gradlint.tape import Value, users_among
+from gradlint_rules.arrivals import Arrival
+from gradlint_rules.masks import Fill, fills, fills_rows, is_cleaned, is_softmax
+from gradlint_rules.met import met
+from gradlint_rules.visited import taught
+from gradlint_rules.words import maker
+
+SEVERITY = Severity.WARNING
+_HELP = "Mask the keys alone, or fill with a large finite number: `masked_fill(mask, torch.finfo(x.dtype).min)`."
+
+
+def check(paths: Paths) -> Iterator[Report]:
+    """Every softmax on the way to a loss that a row of nothing can come to."""
+    for found in met(paths, _of_nothing):
+        fill = next(fills(found.value))
+        cause = f"{maker(fill.choice)} can leave a row of {maker(found.value)} with nothing but minus infinity"
+        message = f"{cause}{found.condition}: its gradient is NaN"
+        yield Report(found.at, message, _HELP, found.related(Related(fill.choice.at, "infinity is put in here")))
+
+
+def _of_nothing(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    values = taught(arrival.sink, arrival.tape)
+    softmaxes = [(value, list(fills(value))) for value in values if is_softmax(value)]
+    above = users_among(arrival.sink.graph) if any(found for _, found in softmaxes) else {}
+    for value, found in softmaxes:
+        cleaned = is_cleaned(value, above)
+        if any(_is_reached(fill, cleaned=cleaned) for fill in found):
+            yield value.at, value
+
+
+def _is_reached(fill: Fill, *, cleaned: bool) -> bool:
+    """Whether a row that is filled whole makes a gradient NaN."""
+    return fill.is_added if cleaned else fills_rows(fill)
