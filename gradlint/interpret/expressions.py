@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import ahead, chances, conditions, counters, filters, kept, tensors
+from gradlint.interpret import ahead, chances, conditions, counters, filters, kept, shares, tensors
 from gradlint.interpret.gaps import BACKWARDS
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.registry import find_method, is_a, tell
@@ -201,6 +201,9 @@ def binary_node(m: Machine, node: ir.Binary, frame: Frame) -> Abstract:
 
 def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """`left op right`."""
+    number = right
+    if op == "%":
+        shares.counted(m, number)
     left, right = _counted(m, _concrete(m, left), right), _counted(m, _concrete(m, right), left)
     if op == "%" and isinstance(left, Const) and isinstance(left.value, str | bytes):
         text = _filled(left.value, right)
@@ -219,17 +222,16 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
-<<<<<<< HEAD
     if op not in _BITWISE and _is_of_none(left, right):
         raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
-=======
     if _is_of_tensors(m, op, left, right):
         left, right = (_collated(m, side, node, frame) for side in (left, right))
->>>>>>> 554a712 (GL705: a softmax of nothing but minus infinity; optimizers that Lightning toggles; stacked modules; masks of loaders; dicts that keep graphs)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if op in _BITWISE:
             _take_for_masks(left, right)
-        return arithmetic(m, op, left, right, node, frame)
+        made = arithmetic(m, op, left, right, node, frame)
+        shares.made(m, op, made.node, number)
+        return made
     if isinstance(left, Instance) or isinstance(right, Instance):
         return m.unknown(frame.text(node))
     if isinstance(left, Sequence) or isinstance(right, Sequence):
@@ -239,18 +241,20 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
     if op == "%" and isinstance(left, Const) and type(left.value) is int and isinstance(right, Unknown) and m.loops:
         return binary(m, op, left, conditions.window(m, right), node, frame)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
-        return _unknown(m, op, left, right, node, frame)
+        result = _unknown(m, op, left, right, node, frame)
+        shares.made(m, op, m.nodes.get(m.symbol(result)), number)
+        return result
     return m.unknown(frame.text(node))
 
 
-<<<<<<< HEAD
 def _is_of_none(left: Abstract, right: Abstract) -> bool:
     """Whether one side of an arithmetic operator is None and the other nothing that takes it."""
     return any(
         isinstance(one, Const) and one.value is None and isinstance(other, Tensor | Unknown)
         for one, other in ((left, right), (right, left))
     )
-=======
+
+
 def _is_of_tensors(m: Machine, op: str, left: Abstract, right: Abstract) -> bool:
     """Whether what a loader has put together is surely a tensor where this is done with it: masks are joined, or it is
     scaled by a fraction. A number of it, as a collate function counts, can be anything else."""
@@ -260,7 +264,6 @@ def _is_of_tensors(m: Machine, op: str, left: Abstract, right: Abstract) -> bool
     is_scaled = any(isinstance(side, Const) and type(side.value) is float for side in sides)
     others = [side for side in sides if not isinstance(side, Const)]
     return (is_scaled or len(others) == len(sides)) and all(_is_collated(m, side) for side in others)
->>>>>>> 554a712 (GL705: a softmax of nothing but minus infinity; optimizers that Lightning toggles; stacked modules; masks of loaders; dicts that keep graphs)
 
 
 def _take_for_masks(*sides: Abstract) -> None:
@@ -653,7 +656,8 @@ def hashable(value: Abstract) -> object | None:
         return None if None in parts else parts
     if isinstance(value, Unknown | Sequence | Mapping):
         return None
-    return value if not isinstance(value, Tensor) else None
+    is_computed = isinstance(value, Tensor) and value.node.kind is not Kind.PARAMETER
+    return None if is_computed else value  # a parameter is itself for as long as it lives: `states[p]`
 
 
 def key_of(m: Machine, index: Abstract) -> object:

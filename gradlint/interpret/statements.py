@@ -17,6 +17,7 @@ from gradlint.interpret import (
     dispatch,
     filters,
     kept,
+    shares,
     tensors,
 )
 from gradlint.interpret.expressions import (
@@ -317,7 +318,6 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
     note(m, "item", frame.text(node), value)
     match owner:
         case Mapping():
-            m.appended[id(owner)] = frame.span(node)
             key = hashable(index)
             if key is None:
                 owner.open = True
@@ -326,6 +326,7 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
                 _put_away(m, value, node, frame)
             else:
                 owner.put(Mapping({key: value}))
+                m.appended[id(owner)] = frame.span(node)
         case Sequence():
             if (
                 isinstance(index, Const)
@@ -465,6 +466,7 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         written = tensors.write(m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op, form))
         if written.node is not old:
             written.node.arguments = tensors.given(m, [NONE, value], {})
+        shares.made(m, node.op, written.node, value)
         return written
     if isinstance(before, Sequence) and before.kind == "list" and node.op == "+":
         if isinstance(value, Sequence):

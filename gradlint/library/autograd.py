@@ -11,6 +11,7 @@ from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function, hears, method
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Tensor, Unknown
+from gradlint.library import hooks
 from gradlint.library.effects import is_loss_function, layer, lookup
 from gradlint.tape import Cut, Kind, Value
 
@@ -34,6 +35,7 @@ def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **
     m.emit(event)
     if not event.by_framework:
         _raise_as_torch_does(m, event)
+    hooks.run(m, event, call)
     return NONE
 
 

@@ -37,8 +37,22 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         for node in mistaken(function.node.source, is_method):
             at = function.node.code.span((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
             m.emit(tape.Fact(at=at, what="parameter-for-gradient", value=tensor.node))
-    tell("data call", m, m.symbol(tensor), call)
+    if isinstance(function, Function) and tensor.node.parameter is not None:
+        m.state.setdefault("gradient-hooks", {}).setdefault(tensor.node.parameter, []).append((tensor, hook))
+    else:
+        tell("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
+
+
+def run(m: Machine, sink: tape.Backward, call: Call) -> None:
+    """Runs the hooks of the parameters that a backward has given gradients to."""
+    hooks = m.state.get("gradient-hooks")
+    if not hooks or sink.sink == "autograd.grad":
+        return
+    reached = {leaf.parameter for leaf in sink.leaves}
+    for parameter, registered in list(hooks.items()):
+        for tensor, hook in registered if parameter in reached else ():
+            m.invoke(hook, [tensor], call)
 
 
 def mistaken(function: ast.AST, is_method: bool) -> list[ast.expr | ast.stmt]:

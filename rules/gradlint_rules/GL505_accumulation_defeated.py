@@ -5,7 +5,9 @@ Gradients are cleared on every micro-batch while the step runs on every N-th.
 ## What it does
 Runs the loop until the step has come, and reports the clearing that threw away gradients of the same loss on the way:
 where a counter lets the step through, and where the step comes behind an inner loop over micro-batches. Gradients that
-are only read before they are cleared, to write down their norm, are thrown away all the same.
+are only read before they are cleared, to write down their norm, are thrown away all the same. A warning is a loss
+that is divided by the number that rounds are counted by (`step % accumulate`), where step and clearing run in every
+round, in a hook behind the accumulation of a gradient, too.
 
 ## Why it matters
 Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown away, and the
@@ -63,13 +65,14 @@ from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Event
 from gradlint_rules.rounds import ClearedRound, cleared_rounds
+from gradlint_rules.shares import Share, shares_alone
 from gradlint_rules.training import cleared_with_the_step
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
-from gradlint_rules.words import backward, places, to_sink
+from gradlint_rules.words import backward, loss_of, places, to_sink
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -79,7 +82,7 @@ _HELP = "Clear right after the step, under the same condition."
 def check(paths: Paths) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
     told: set[Span] = set()
-    for report in (*_within_windows(paths), *_within_loops(paths)):
+    for report in (*_within_windows(paths), *_within_loops(paths), *_of_shares(paths)):
         if report.at not in told:
             told.add(report.at)
             yield report
@@ -96,6 +99,11 @@ def _within_windows(paths: Paths) -> Iterator[Report]:
 def _within_loops(paths: Paths) -> Iterator[Report]:
     """The clearings in every round of a loop over micro-batches, behind which the step comes."""
     return (_report_loop(lost) for lost in paths.some(cleared_rounds) if lost.is_of_one_loss)
+
+
+def _of_shares(paths: Paths) -> Iterator[Report]:
+    """The clearings of rounds that each step on their share of a window."""
+    return (_report_share(share) for share in paths.some(shares_alone))
 
 
 def _report(accumulation: Accumulation, clearing: Event) -> Report:
@@ -120,6 +128,20 @@ def _report_loop(lost: ClearedRound) -> Report:
     return Report(clearing.at, message, help_, places(clearing.at, to_sink(sink), Related(step.at, "the step")))
 
 
+def _report_share(share: Share) -> Report:
+    name = share.account.optimizer.name or share.account.optimizer.cls or "optimizer"
+    message = (
+        f"`{name}` steps and its gradients are cleared in every round, but {loss_of(share.sink)} is divided by the "
+        f"number that rounds are counted by: each micro-batch is an update of its own, by a share of its gradient"
+    )
+    divided = Related(share.quotient.at, "the loss is divided here")
+    related = places(share.clearing.at, to_sink(share.sink), divided, Related(share.step.at, "the step"))
+    help_ = "Step and clear where the window is full, or do not divide."
+    return Report(share.clearing.at, message, help_, related, severity=Severity.WARNING, hints={"share": "yes"})
+
+
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Clears the gradients where they have been used."""
+    if "share" in finding.hints:
+        raise NoFixError("the step is in the wrong place, too")
     return unsafe("Clear the gradients with the step", cleared_with_the_step(finding, source))
