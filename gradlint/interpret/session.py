@@ -675,7 +675,8 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
             m.execute(source.statements, frame)
     except Raised as error:
         raised, at = "exception", error.at
-        m.session.raised.append(error.running)
+        if not _is_refused(m):
+            m.session.raised.append(error.running)
     except Stop:
         raised = "exit"
     except GiveUp as gave_up:
@@ -690,6 +691,12 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
         return False
     _end(m, at, raised)
     return True
+
+
+def _is_refused(m: Machine) -> bool:
+    """Whether torch itself has ended the program, for what it was given: nobody gets past that."""
+    last = m.tape.events[-1] if m.tape.events else None
+    return isinstance(last, tape.Fact) and last.what in tape.REFUSED
 
 
 def _end(m: Machine, at: Span, raised: str) -> None:

@@ -251,6 +251,29 @@ def freezes_data(m: Machine, tensor: Tensor, call: Call) -> None:
                 in_vain(m, node, "data", call)
 
 
+def freezes_rows(m: Machine, tensor: Tensor, call: Call) -> None:
+    """`parameter.data[:5].requires_grad = False` is said of a view that nothing else has."""
+    whole = _whole(tensor)
+    if whole is not None and whole.node.requires_grad and not tensor.node.requires_grad:
+        in_vain(m, whole.node, "rows", call)
+
+
+def thaws_rows(m: Machine, tensor: Tensor, call: Call) -> None:
+    """`parameter[5:].requires_grad_(True)` of a frozen one makes a leaf of its own: a fact `thawed-in-vain`."""
+    whole = _whole(tensor)
+    if whole is not None and not whole.node.requires_grad:
+        at, text = call.frame.span(call.node), call.frame.text(call.node)
+        m.emit(tape.Fact(at=at, what="thawed-in-vain", value=whole.node, source=tensor.node, text=text))
+
+
+def _whole(view: Tensor) -> Tensor | None:
+    """The parameter that a tensor is a view of."""
+    whole = view.base
+    while whole is not None and whole.node.kind is not Kind.PARAMETER:
+        whole = whole.base
+    return whole
+
+
 def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:
     """`module.requires_grad = False` sets an attribute that nobody reads."""
     if conditions.truth(m, call.args[0]) is False:
@@ -290,6 +313,17 @@ def compared(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
         owner = m.evaluate(node.left.target, frame)
         if isinstance(owner, Tensor) and owner.node.kind is Kind.PARAMETER and owner.node.requires_grad:
             in_vain(m, owner.node, "compared", Call("==", [], {}, node, frame))
+
+
+@hears("discarded")
+def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given up."""
+    writes = m.tape.of(tape.InPlace) if isinstance(value, Tensor) else ()
+    event = writes[-1] if writes else None
+    if event is None or event.after is not getattr(value, "node", None) or event.before.name:
+        return
+    if {tape.COMPUTED_ANEW, "selection"} <= event.before.flags:
+        m.emit(tape.Fact(at=event.at, what="lost-write", value=event.before, text=frame.text(node)))
 
 
 @hears("discarded")

@@ -604,6 +604,7 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     if not wanted:
         holdings.freezes_data(m, tensor, call)
     if wanted == node.requires_grad:
+        holdings.freezes_rows(m, tensor, call)
         return
     if wanted:
         if node.parameter is not None and node.kind is Kind.PARAMETER:
@@ -632,6 +633,8 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
         return
     made.storage, made.name = node.storage, node.name
     tensor.node = made
+    if wanted:
+        holdings.thaws_rows(m, tensor, call)
 
 
 def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:

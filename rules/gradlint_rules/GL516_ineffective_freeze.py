@@ -66,6 +66,7 @@ SEVERITY = Severity.ERROR
 _WHY = {
     "module": ("sets an attribute of the module that nothing reads", "Call `requires_grad_(False)` on the module."),
     "data": ("sets it on a tensor that is thrown away", "Set it on the parameter, not on its `data`."),
+    "rows": ("sets it on a view that nothing else has", "Zero the gradient of these rows in a hook of the parameter."),
     "compared": ("compares, and assigns nothing", "Write `=` in the place of `==`."),
     "wrapped": ("wraps the frozen weight in a new parameter, which requires grad", "Pass `requires_grad=False`."),
     "replaced": ("puts a new parameter, which requires grad, in place of the frozen one", "Freeze the new one."),
@@ -82,6 +83,12 @@ def check(paths: Paths) -> Iterator[Report]:
             why, advice = _WHY.get(fact.detail, unknown)
             message = f"`{fact.text}` {why}: these parameters go on training"
             yield Report(fact.at, message, advice, places(fact.at))
+    for fact in paths.some(_thawed_in_vain):
+        if fact.at not in told:
+            told.add(fact.at)
+            message = f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter stays frozen"
+            advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
+            yield Report(fact.at, message, advice, places(fact.at))
 
 
 def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:
@@ -90,6 +97,15 @@ def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:
     for fact in tape.facts("frozen-in-vain"):
         own = fact.value.parameter if fact.value is not None else None
         if own is not None and trained.get(id(own), -1) > fact.order and not _is_of_its_own(tape, fact):
+            yield fact
+
+
+def _thawed_in_vain(tape: Tape) -> Iterator[Fact]:
+    """The rows that are unfrozen, and that no later backward of the path comes to."""
+    sinks = list(tape.backwards())
+    met = {id(value) for sink in sinks for value in sink.ancestors} if tape.facts("thawed-in-vain") else set()
+    for fact in tape.facts("thawed-in-vain"):
+        if id(fact.source) not in met and any(sink.order > fact.order for sink in sinks):
             yield fact
 
 

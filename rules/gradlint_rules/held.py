@@ -84,6 +84,8 @@ def is_meant_as_leaf(value: Value) -> bool:
     if value.assumed or value.kind is not Kind.OPERATION or STAYS in value.flags:
         return False
     sources = [source for source in value.inputs if source.requires_grad]
+    while len(sources) == 1 and sources[0].kind is Kind.OPERATION:  # x.to(device) * 0.02
+        sources = [source for source in sources[0].inputs if source.requires_grad]
     return bool(sources) and all(
         source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed for source in sources
     )

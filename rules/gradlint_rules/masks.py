@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
-from gradlint.tape import Kind, Value
+from gradlint.tape import Value
 from gradlint_rules.guards import CHOICES, NEGATIONS, filled, infinities
 from gradlint_rules.numbers import SOFTMAX, key, origin, unchanged
 from gradlint_rules.words import bare
@@ -78,7 +78,7 @@ def _shown(value: Value) -> Value:
 def _is_pair(one: Value, other: Value) -> bool:
     """Whether two masks are of the same things, one along the rows and one along the columns; or one is of rows."""
     sources = _shown(one), _shown(other)
-    if one is other or any(source.kind is Kind.CONSTANT for source in sources):
+    if one is other or any(source.number is not None for source in sources):  # all of it is the same
         return False
     if key(sources[0]) == key(sources[1]):
         return True
