@@ -4,7 +4,8 @@ A write in place into a tensor that is computed anew each time that it is asked 
 
 ## What it does
 Reports a write in place, `nn.init` included, into the `weight` of a layer that `torch.nn.utils.parametrizations`
-computes, into what a property computes, and an assignment into rows that a mask or a list has picked: `x[mask][0] = 1`, `x[mask].zero_()`.
+computes, into what a property computes, and into rows that a mask or a list has picked: `x[mask][0] = 1`, and
+`x[mask].zero_()` as a statement.
 
 ## Why it matters
 The write goes into a copy that nobody keeps, and nothing is raised: the weights are not clipped, the initialisation is
