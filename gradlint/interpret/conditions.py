@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import ahead, counters, filters, registry
+from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching, answer_of
 from gradlint.interpret.values import (
@@ -524,8 +525,6 @@ def _by_dtype(m: Machine, own: Abstract, other: Abstract) -> bool | None:
     is_of_floats = _are_floats(m, own)
     if is_of_floats is None:
         return None
-    from gradlint.library.ops import dtype_of
-
     asked = dtype_of(other)
     if asked is None or asked is tape.DType.UNKNOWN:
         return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import conditions, layouts, tensors
+from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.registry import alias, attribute, canonical, fallback, function, method, tell, typed
 from gradlint.interpret.statements import name_value
@@ -32,7 +33,7 @@ from gradlint.library import losses
 from gradlint.library.autograd import clears, refuse_in_transform
 from gradlint.library.devices import place
 from gradlint.library.effects import LayerEffect, layer
-from gradlint.library.ops import INDICES, dtype_of, set_requires_grad
+from gradlint.library.ops import INDICES, set_requires_grad
 from gradlint.library.python.results import argument
 from gradlint.tape import DType, Kind
 

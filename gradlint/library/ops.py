@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions, estimates, layouts, shapes, tensors
+from gradlint.interpret.dtypes import DTYPES, dtype_of
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
@@ -39,24 +40,6 @@ from gradlint.tape import Cut, DType, Kind, Value
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine, Visit
 
-_DTYPES = {
-    "float": DType.FLOAT,
-    "float32": DType.FLOAT,
-    "float64": DType.DOUBLE,
-    "double": DType.DOUBLE,
-    "half": DType.HALF,
-    "float16": DType.HALF,
-    "bfloat16": DType.BFLOAT,
-    "long": DType.INTEGER,
-    "int": DType.INTEGER,
-    "int64": DType.INTEGER,
-    "int32": DType.INTEGER,
-    "int16": DType.INTEGER,
-    "int8": DType.INTEGER,
-    "uint8": DType.INTEGER,
-    "short": DType.INTEGER,
-    "bool": DType.BOOL,
-}
 _COUNTING = {"any": (">", 0), "sum": None, "count_nonzero": None}
 _NEGATIONS, _UNIONS = ("bitwise_not", "invert", "logical_not"), ("bitwise_or", "logical_or")
 _PREDICATES = {
@@ -108,16 +91,6 @@ _LISTS = {
     "vsplit",
     "dsplit",
 }
-
-
-def dtype_of(value: Abstract | None) -> DType | None:
-    """The dtype that an argument such as `torch.long` names."""
-    if isinstance(value, Lib):
-        return _DTYPES.get(value.name.rpartition(".")[2])
-    if isinstance(value, Object) and "dtype" in value.state:
-        found = value.state["dtype"]
-        return found if isinstance(found, DType) else None
-    return None
 
 
 def result(
@@ -828,7 +801,7 @@ def cast(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """`.to(…)`, `.float()`, `.cuda()`: the graph is kept, unless the dtype has no gradient."""
     place(m, call)
     name = call.called
-    wanted = _DTYPES.get(name) if name in _DTYPES else _wanted_dtype(m, call)
+    wanted = DTYPES.get(name) if name in DTYPES else _wanted_dtype(m, call)
     if name in ("char", "byte"):
         wanted = DType.INTEGER
     return converted(m, tensor, f"torch.Tensor.{name}", wanted, call)

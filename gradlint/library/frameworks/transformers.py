@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.calls import call_unknown
+from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.registry import alias, attribute, canonical, enters, fallback, hears, is_a, method, parent
 from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
@@ -26,7 +27,6 @@ from gradlint.interpret.values import (
 from gradlint.library.frameworks import rounds
 from gradlint.library.frameworks.accelerate import ACCELERATOR
 from gradlint.library.frameworks.lightning import function_of, sink_call
-from gradlint.library.ops import dtype_of
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
