@@ -65,6 +65,7 @@ CAST = "cast"  # on what holds the same numbers in a dtype that has no gradient
 OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
+DRAWN = "drawn"  # from a distribution whose samples are functions of its parameters: it is never exactly zero
 COMPUTED_ANEW = "computed-anew"  # on what each access to an attribute computes: a write into it is lost
 UNSEEN = "unseen"  # it was an operation behind this that saved it
 GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data

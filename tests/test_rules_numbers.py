@@ -235,6 +235,7 @@ torch.einsum('i,i->', h[0], h[0]).sqrt()
 h.var(1, unbiased=False).sqrt()
 """,
     "finite": """\
+torch.distributions.Normal(h, 1.0).rsample().square().sum().sqrt()
 torch.sigmoid(F.cosine_similarity(h, y, dim=1)).log()
 torch.softmax(10 * h.tanh(), 1).log()
 torch.softmax(h.clamp(-1, 1) / 0.1, 1).log()

@@ -25,7 +25,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library.effects import Effect
-from gradlint.tape import DType
+from gradlint.tape import DRAWN, DType
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -247,7 +247,10 @@ def rsample(m: Machine, distribution: Object | Instance, call: Call) -> Abstract
     if has_reparametrised(distribution) is False:
         at = call.frame.span(call.node)
         raise Raised(Object("builtins.NotImplementedError", at), at)
-    return _apply(m, distribution, "rsample", [], call)
+    made = _apply(m, distribution, "rsample", [], call)
+    if isinstance(made, Tensor):
+        made.node.flags |= {DRAWN}
+    return made
 
 
 def has_reparametrised(distribution: Abstract) -> bool | None:

@@ -231,6 +231,15 @@ def _set_training(m: Machine, unknown: Unknown, given: Abstract, call: Call) -> 
     return unknown
 
 
+@method("unknown", "rsample")
+def rsample(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """`flow(context).rsample()`: of a distribution, whoever made it."""
+    symbol = unknown.symbol
+    made = call_unknown(m, symbol.derive(("attribute", "rsample"), f"{symbol.text}.rsample"), call)
+    m.nodes[made.symbol].flags |= {tape.DRAWN}
+    return made
+
+
 @method("unknown", "requires_grad_")
 def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     refuse_in_transform(m, "requires_grad_", call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.tape import DType, Kind, Value, ancestors
+from gradlint.tape import DRAWN, DType, Kind, Value, ancestors
 from gradlint_rules.words import bare
 
 _SELECTS = {"getitem", "index", "index_select", "gather", "take", "take_along_dim", "masked_select", "narrow", "select"}
@@ -235,7 +235,7 @@ def _sums_squares(value: Value, name: str, depth: int) -> bool:
 
 def _can_be_zero(base: Value) -> bool:
     found = origin(base, selected=False)
-    if found.kind in (Kind.PARAMETER, Kind.LEAF) or _is_written(found):
+    if found.kind in (Kind.PARAMETER, Kind.LEAF) or _is_written(found) or DRAWN in found.flags:
         return False
     return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
 
