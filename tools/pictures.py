@@ -100,7 +100,7 @@ def _photograph(browser: str, target: pathlib.Path) -> None:
         command = [sys.executable, "-m", "gradlint", "trace", "--html", str(page), "train.py"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         subprocess.run(command, cwd=EXAMPLE, env=environment, capture_output=True, check=False)
-        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,760"]
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,1900"]
         subprocess.run([browser, *options, f"--screenshot={target}", page.as_uri()], check=True, capture_output=True)
 
 
