@@ -16,6 +16,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry, run_more
+from gradlint.paths import Paths
 from gradlint.program import callers
 from gradlint.program.entries import Entry, Ran, backwards, entries, in_order
 from gradlint.program.imports import in_package
@@ -26,7 +27,7 @@ from gradlint.room import roomy
 from gradlint.rule import Rule, judge, rules
 from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
-from gradlint.tape import May, Tape
+from gradlint.tape import Tape
 
 RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
 STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
@@ -191,13 +192,13 @@ class _Analyzer:
         return Result(found, gaps, _places(session), False, self._rests_on(), reached, losses, _branches(session))
 
     def _judged(
-        self, path: Path, entry: Entry, tapes: Sequence[Tape], more: Callable[[Sequence[Tape], May], Sequence[Tape]]
+        self, path: Path, entry: Entry, tapes: Sequence[Tape], more: Callable[[Sequence[Tape], Paths], Sequence[Tape]]
     ) -> list[Finding]:
         """What the rules say of the tapes of an entry; of a part, those that its contract lets speak."""
         if not entry.contract:
             return judge(self.rules, tapes, more)
         contract = contracts()[entry.contract]
-        found = judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes)
+        found = judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes, more)
         if found and contract.is_trained and self._is_measured(path, entry):
             return []
         return [replace(each, severity=min(each.severity, contract.most)) for each in found]

@@ -2,8 +2,9 @@
 
     paths.some(find)                # evidence on one path is enough
     paths.never(occurs, May.STEP)   # on no path; None where code that was not run may do it
+    paths.turns(answers, at)        # whether a path goes the other way at a branch; else one is run that does
 
-There is no third way: `Paths` cannot be iterated, counted or indexed. A rule that reports what does not happen asks
+There is no other way: `Paths` cannot be iterated, counted or indexed. A rule that reports what does not happen asks
 `never`: that nothing of the kind was seen is no evidence where the side of a branch was not run, or where the analysis
 gave a path up.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from gradlint.finding import Span
 from gradlint.tape import May, Tape
 
 _Found = TypeVar("_Found")
@@ -21,12 +23,13 @@ _Found = TypeVar("_Found")
 class Paths:
     """One tape for each path of an entry that was run; a traced run has one."""
 
-    __slots__ = ("_tapes", "answers", "unsettled")
+    __slots__ = ("_tapes", "answers", "unsettled", "unturned")
 
     def __init__(self, tapes: Iterable[Tape]) -> None:
         self._tapes = tuple(tapes)
         self.answers: dict[object, Any] = {}  # what rules have worked out about all of them
         self.unsettled = May(0)  # what was asked for on no path, and an untaken side may do
+        self.unturned: set[Span] = set()  # branches that a rule asks for, and all paths take alike
 
     def some(self, find: Callable[[Tape], Iterable[_Found]]) -> Iterator[_Found]:
         """What `find` finds, path by path: each is evidence of one path."""
@@ -42,3 +45,10 @@ class Paths:
             self.unsettled |= may
             return None
         return True
+
+    def turns(self, answers: Callable[[Tape], object], at: Span) -> bool:
+        """Whether a path answers so at the branch at a place; where none does, such a path is asked for."""
+        if any(map(answers, self._tapes)):
+            return True
+        self.unturned.add(at)
+        return False

@@ -27,7 +27,7 @@ from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 
 if TYPE_CHECKING:
     from gradlint.paths import Paths
-    from gradlint.tape import May, Tape
+    from gradlint.tape import Tape
 
 CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
 _MODULE = re.compile(r"([A-Z]{2,}[0-9]{3})_([a-z0-9_]+)")
@@ -281,7 +281,9 @@ class Rule:
 
 
 def judge(
-    chosen: Iterable[Rule], tapes: Sequence[Tape], more: Callable[[Sequence[Tape], May], Sequence[Tape]] | None = None
+    chosen: Iterable[Rule],
+    tapes: Sequence[Tape],
+    more: Callable[[Sequence[Tape], Paths], Sequence[Tape]] | None = None,
 ) -> list[Finding]:
     """What these rules say of the tapes of one entry, which are let go of what the rules have worked out.
 
@@ -297,7 +299,8 @@ def judge(
         found = [finding for rule in chosen for finding in rule.findings(paths)]
         paths.answers.clear()
         asked += 1
-        wider = more(tapes, paths.unsettled) if more is not None and paths.unsettled and asked < SETTLING else tapes
+        is_open = bool(paths.unsettled or paths.unturned)
+        wider = more(tapes, paths) if more is not None and is_open and asked < SETTLING else tapes
         if len(wider) == len(tapes):
             break
         tapes = wider

@@ -1,4 +1,4 @@
-"""Rules see the paths of an entry by `some` and `never` alone: nothing else can be done with `Paths`."""
+"""Rules see the paths of an entry by `some`, `never` and `turns` alone: nothing else can be done with `Paths`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradlint.tape import Clip, May, Tape
 
 ROOT = pathlib.Path(__file__).parents[1]
 RULES = [*sorted(ROOT.glob("rules/gradlint_rules/*.py")), *sorted(ROOT.glob("docs/examples/*/*/*.py"))]
-QUERIES = {"some", "never"}
+QUERIES = {"some", "never", "turns"}
 NOTHING = May(0)
 AT = Span("train.py", 1, 1, 1, 2)
 
@@ -49,6 +49,15 @@ def test_some_gives_what_is_found_path_by_path() -> None:
 )
 def test_never_knows_of_what_was_not_run(tapes: list[Tape], answer: bool | None) -> None:
     assert Paths(tapes).never(has_clip, May.STEP) is answer
+
+
+def test_a_branch_that_no_path_turns_is_asked_for() -> None:
+    paths = Paths([tape(), tape()])
+    assert not paths.turns(has_clip, AT)
+    assert paths.unturned == {AT}
+    paths = Paths([tape(), tape(clips=1)])
+    assert paths.turns(has_clip, AT)
+    assert not paths.unturned
 
 
 @pytest.mark.parametrize("use", [iter, len, list, reversed, lambda paths: paths[0], lambda paths: tape() in paths])

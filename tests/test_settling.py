@@ -105,10 +105,56 @@ def train(settings, tables):
 def test_a_side_that_takes_all_the_steps_costs_no_other_finding(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(calm, "MAX_CALM", 1_000_000)
+    monkeypatch.setattr(calm, "SHARE", 0.001)  # no call ends early
     monkeypatch.setattr(session, "MAX_STEPS", 1_500)  # the side takes 2,700
     path = tmp_path / "train.py"
     path.write_text(LONG + "        torch.log(torch.softmax(net[1](x), dim=1)).sum().backward()\n")
     analysis = analyze([path], select=lambda code: code in ("GL106", "GL702"), without_parts=[path])
     assert {finding.code for finding in analysis.findings} == {"GL702"}
     assert not [gap for gap in analysis.gaps if gap.kind == "internal"]
+
+
+MASKED = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None):
+        with torch.no_grad():
+            x = x + self.layer(x)
+        return x
+
+
+class Net(nn.Module):
+    def __init__(self, deep=True, wide=True):
+        super().__init__()
+        self.deep = nn.Linear(4, 4) if deep else nn.Identity()
+        self.wide = nn.Linear(4, 4) if wide else nn.Identity()
+        self.blocks = nn.Sequential(Block(), Block())
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x, mask=None):
+        x = self.wide(self.deep(x))
+        if mask is not None:
+            for block in self.blocks:
+                x = block(x, mask)
+        else:
+            {other}
+        return self.head(x)
+"""
+
+
+@pytest.mark.parametrize(("other", "found"), [("x = self.blocks(x)", {"GL106"}), ("x = x * 2", set())])
+def test_a_part_is_run_on_the_other_side_of_a_branch_that_a_rule_asks_for(
+    other: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "MOST_OF_A_PARTS_PATHS", 1)
+    path = tmp_path / "net.py"
+    path.write_text(MASKED.format(other=other))
+    findings = analyze([path], select=lambda code: code == "GL106").findings
+    assert {each.code for each in findings if each.severity > Severity.NOTE} == found

@@ -46,6 +46,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
+from gradlint.paths import Paths
 from gradlint.program import contexts, fields, hazards, parts, summaries
 from gradlint.program.entries import Entry, is_test, steps
 from gradlint.program.modules import Program, Source
@@ -63,6 +64,7 @@ MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a trainin
 MOST_OF_A_PART = 16_000  # of a part, on one path
 MOST_OF_A_PARTS_PATHS = 6_000  # behind which no more are begun
 MOST_PREPARING = 2_500  # of the constructor of what is entered and trains nothing; then nothing is known of the object
+MOST_PREPARING_A_PART = 8_000  # of the constructor of a part
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 
@@ -561,11 +563,15 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
 
 
 def run_more(
-    program: Program, path: Path, entry: Entry, session: Session, tapes: Iterable[tape.Tape], may: tape.May
+    program: Program, path: Path, entry: Entry, session: Session, tapes: Iterable[tape.Tape], asked: Paths
 ) -> list[tape.Tape]:
-    """The tapes of an entry, with those of paths that take the sides which may have these effects."""
+    """The tapes of an entry, with those of paths that take the sides which rules have asked for.
+
+    What a contract lets rules say of a part does not wait for sides that may do something.
+    """
     run = functools.partial(_path, program, path, entry, session)
-    more = list(settling.settle(session, run, may))
+    may = tape.May(0) if entry.contract else asked.unsettled
+    more = list(settling.settle(session, run, may, asked.unturned))
     found = [*tapes, *more]
     if more:
         _note_untaken(session, found)
@@ -811,7 +817,7 @@ def _initialised(m: Machine, instance: Instance, call: Call) -> bool:
     if m.session.may_train:
         calls.initialise(m, instance, call)
         return True
-    most, m.most = m.most, m.steps + (MOST_PREPARING if not m.session.contract else 8_000)
+    most, m.most = m.most, m.steps + (MOST_PREPARING_A_PART if m.session.contract else MOST_PREPARING)
     bound = m.most
     try:
         calls.initialise(m, instance, call)

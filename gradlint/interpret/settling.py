@@ -6,7 +6,8 @@ is not known. Such sides are few, and most entries leave no such question open; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -15,18 +16,23 @@ from gradlint.interpret import paths
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradlint.finding import Span
     from gradlint.interpret.session import Session
 
 MOST_STEPS = 40_000  # on all the paths that are run for the questions about one entry
 
 
-def settle(session: Session, run: Callable[[paths.Oracle], tape.Tape], may: tape.May) -> Iterator[tape.Tape]:
-    """The tapes of paths on which untaken sides are taken that may have one of these effects.
+def settle(
+    session: Session, run: Callable[[paths.Oracle], tape.Tape], may: tape.May, places: Collection[Span] = ()
+) -> Iterator[tape.Tape]:
+    """The tapes of paths on which untaken sides are taken: those of branches at these places, and those that may have
+    one of these effects.
 
     All of them are turned on one path first, then each that is still open on one of its own. A path that the analysis
     gives up, or that an exception ends, has shown nothing of what follows: its sides stay untaken.
     """
-    turned = {site: seen.turned or paths.alone(site, seen) for site, seen in _open(session, may)}
+    open_ = [*_at(session, places), *_open(session, may)]
+    turned = {site: seen.turned or paths.alone(site, seen) for site, seen in open_}
     together: dict[paths.Choice, bool] = {}
     for plan in turned.values():
         for choice, side in plan:
@@ -66,6 +72,16 @@ def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.V
         untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
         if untaken and any(session.may_lead_to(seen.at, not side, may) for side in seen.sides):
             yield site, seen
+
+
+def _at(session: Session, places: Collection[Span]) -> Iterator[tuple[paths.Site, paths.Visited]]:
+    """The branches at some places of which one side was taken."""
+    files = {place.path for place in places}
+    for site, seen in session.visited.items():
+        if len(seen.sides) == 1 and seen.at.file in files:
+            source = session.program.source(Path(seen.at.file))
+            if source is not None and source.code.span(seen.at.test.at) in places:
+                yield site, seen
 
 
 def _take_back(session: Session, taken: dict[paths.Site, set[bool]]) -> None:

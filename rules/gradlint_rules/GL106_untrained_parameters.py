@@ -226,9 +226,9 @@ def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
     """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the cut."""
     if not is_of_the_part(blocked.by, blocked.parameter, blocked.sink, blocked.tape):
         return False
-    asked = _asked(blocked)
-    given = set(paths.some(_given)) if asked else frozenset()
-    return all((at, not holds) in given for at, holds in asked)
+    answers = [(at, not holds) for at, holds in _asked(blocked)]
+    missing = [answer for answer in answers if not _is_given(answer, paths)]  # each is asked for
+    return not missing
 
 
 def _asked(blocked: _Blocked) -> list[tuple[Span, bool]]:
@@ -245,9 +245,15 @@ def _by_default(tape: Tape) -> frozenset[Span]:
     return frozenset([*decided, *(fact.at for fact in tape.facts("default-answer"))])
 
 
-def _given(tape: Tape) -> Iterator[tuple[Span, bool]]:
+def _is_given(answer: tuple[Span, bool], paths: Paths) -> bool:
+    """Whether a path that was run to its end answers so; where none does, such a path is asked for."""
+    return paths.turns(lambda tape: answer in _given(tape), answer[0])
+
+
+@of_tape
+def _given(tape: Tape) -> AbstractSet[tuple[Span, bool]]:
     """The answers of a path that was run to its end."""
-    return ((at, holds) for at, holds, _ in _answers(tape) if tape.complete)
+    return {(at, holds) for at, holds, _ in _answers(tape)} if tape.complete else frozenset()
 
 
 def _answers(tape: Tape) -> Iterator[tuple[Span, bool, Span]]:
