@@ -56,8 +56,8 @@ for i, x in enumerate(batches):
   `break` or a `while` ends them.
 
 ## Limits
-The counter must be one that the analysis can follow: it starts from a number that is written down. A traced run does not
-see by what rounds are counted, and says nothing of losses that are divided by that number.
+The counter must be one that the analysis can follow: it starts from a number that is written down. A traced run does
+not see by what rounds are counted, and says nothing of losses that are divided by that number.
 """
 
 from __future__ import annotations
