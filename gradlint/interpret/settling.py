@@ -68,7 +68,7 @@ def is_open(session: Session, may: tape.May) -> bool:
 
 
 def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:
-    for site, seen in session.visited.items():
+    for site, seen in session.visited.items() if may else ():
         untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
         if untaken and any(session.may_lead_to(seen.at, not side, may) for side in seen.sides):
             yield site, seen
