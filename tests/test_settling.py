@@ -158,3 +158,32 @@ def test_a_part_is_run_on_the_other_side_of_a_branch_that_a_rule_asks_for(
     path.write_text(MASKED.format(other=other))
     findings = analyze([path], select=lambda code: code == "GL106").findings
     assert {each.code for each in findings if each.severity > Severity.NOTE} == found
+
+
+LISTED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, observer=None):
+        super().__init__()
+        self.observer = observer
+        self.lift = nn.Linear(3, 4)
+        self.blocks = [nn.Linear(4, 4) for _ in range(2)]
+
+    def forward(self, x):
+        x = self.lift(x)
+        for block in self.blocks:
+            x = block(x)
+        if self.observer is not None:
+            self.observer.note(x)
+        return x
+"""
+
+
+def test_what_trains_a_part_is_assumed_whatever_was_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MOST_OF_A_PARTS_PATHS", 1)
+    path = tmp_path / "net.py"
+    path.write_text(LISTED)
+    assert [each.at.line for each in analyze([path], select=lambda code: code == "GL514").findings] == [10]

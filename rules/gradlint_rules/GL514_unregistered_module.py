@@ -75,7 +75,8 @@ for x in torch.randn(5, 8, 4):
 
 ## Limits
 What a class out of view makes can have no parameters: where nothing trains the module in view, that is a note.
-Only where the optimizer is in view. A traced run does not see plain tensors.
+An optimizer that is not in view can hold them, but for a module with no trainer in view: that is taken to be trained
+by its `parameters()`. A traced run does not see plain tensors.
 """
 
 from __future__ import annotations
@@ -114,16 +115,23 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _is_only_believed(fact: Fact, paths: Paths) -> bool:
     """Whether a class out of view makes what lies in a container of a part: it can be one without parameters."""
-    in_part = any(sink.assumed for sink in paths.some(Tape.backwards))
-    return in_part and fact.value is not None and fact.value.assumed
+    return _is_part(paths) and fact.value is not None and fact.value.assumed
 
 
 _Place = tuple[Span, Span]  # of the container, and of what lies in it
 
 
 def _is_never_held(place: _Place, paths: Paths) -> bool:
-    """Whether no optimizer holds what lies there, nor anything else uses its gradient, whatever was not run."""
-    return bool(paths.never(lambda tape: place in _held_on(tape), May.HOLD | May.READ))
+    """Whether no optimizer holds what lies there, nor anything else uses its gradient, whatever was not run.
+
+    What trains a part is assumed, so that no code that was not run makes another optimizer.
+    """
+    may = May(0) if _is_part(paths) else May.HOLD | May.READ
+    return bool(paths.never(lambda tape: place in _held_on(tape), may))
+
+
+def _is_part(paths: Paths) -> bool:
+    return any(sink.assumed for sink in paths.some(Tape.backwards))
 
 
 @of_tape
