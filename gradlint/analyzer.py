@@ -172,7 +172,7 @@ class _Analyzer:
 
     def _entry(self, path: Path, entry: Entry) -> Result:
         session = Session(self.program)
-        self.program.asked = set()
+        self.program.asked, self.program.entered = set(), path
         try:
             tapes = run_entry(self.program, path, entry, session)
             more = functools.partial(run_more, self.program, path, entry, session)

@@ -187,3 +187,37 @@ def test_what_trains_a_part_is_assumed_whatever_was_not_run(tmp_path: Path, monk
     path = tmp_path / "net.py"
     path.write_text(LISTED)
     assert [each.at.line for each in analyze([path], select=lambda code: code == "GL514").findings] == [10]
+
+
+SCRIPT = """\
+import torch
+
+
+def report(loss):
+    print(loss)
+
+
+def train(model, loader, quiet):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in loader:
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        if quiet:
+            pass
+        else:
+            report(loss.item())
+"""
+FOREIGN = "def report(optimizer):\n    optimizer.zero_grad()\n"
+
+
+@pytest.mark.parametrize(("importing", "found"), [("", {"GL501"}), ("import beside\n", set())])
+def test_what_imports_do_not_connect_with_a_program_does_not_count(
+    importing: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "MOST_STEPS", -1)  # no side is run
+    script, beside = tmp_path / "train.py", tmp_path / "beside.py"
+    script.write_text(importing + SCRIPT)
+    beside.write_text(FOREIGN)
+    findings = analyze([beside, script], select=lambda code: code == "GL501").findings
+    assert {each.code for each in findings} == found

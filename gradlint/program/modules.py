@@ -181,6 +181,8 @@ class Program:
         self.in_view: list[Source] = []  # those that could be parsed, in the order in which they were read
         self.meanings: dict[str, list[Source]] = {}  # the files that bind a name; see `summaries`
         self.indexed = 0  # how many of the files in view these names are of
+        self.above: dict[Path, Path] = {}  # files that imports connect; see `summaries`
+        self.entered: Path | None = None  # the file of the entry that is run
         self.frames: dict[Path, Frame] = {}
         self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run

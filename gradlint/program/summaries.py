@@ -7,7 +7,8 @@
 
 What a block does by itself is read by `source/effects.py`. A summary over-approximates. A call can mean every
 function of its name in the files that the program has read; what is out of view can do anything to what it is
-given. So a summary can silence a claim that something happens on no path, and never supports a finding.
+given. So a summary can silence a claim that something happens on no path, and never supports a finding. Files that no
+import connects with the entry do not count: what is said of a program does not hang on what is checked beside it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.registry import FUNCTIONS, METHODS
 from gradlint.library.effects import lookup
 from gradlint.program import parts
+from gradlint.program.imports import imports, resolve
 from gradlint.source import effects
 from gradlint.source.blocks import statements, walk
 from gradlint.source.effects import Call, Summary
@@ -180,15 +182,38 @@ class _Index:
 
 
 def _defining(program: Program, name: str) -> Iterator[_Index]:
-    """The files that have a function of this name, or bind something to it."""
+    """The files that have a function of this name, or bind something to it, of those that imports connect with the
+    entry: what stands beside them in a folder of programs is never run by it."""
     for source in tuple(_meanings(program).get(name, ())):
-        program.asked.add((source.code.path, parts.WHOLE))
-        yield _index(source.tree)
+        if _is_connected(program, source):
+            program.asked.add((source.code.path, parts.WHOLE))
+            yield _index(source.tree)
+
+
+def _is_connected(program: Program, source: Source) -> bool:
+    if program.entered is None or (source.code.path, parts.PARSES) in program.asked:
+        return True
+    return _root(program, source.path) == _root(program, program.entered)
+
+
+def _root(program: Program, path: Path) -> Path:
+    """What stands for all the files that imports connect with one (a forest of disjoint sets)."""
+    while (above := program.above.get(path, path)) != path:
+        program.above[path] = path = program.above.get(above, above)
+    return path
+
+
+def _connect(program: Program, source: Source) -> None:
+    for module, level in imports(source.tree):
+        imported = resolve(source.path, module, level, program.is_file)
+        if imported is not None:
+            program.above[_root(program, imported)] = _root(program, source.path)
 
 
 def _meanings(program: Program) -> dict[str, list[Source]]:
     """The files that give each name a meaning, of all that the program has read so far."""
     for source in program.in_view[program.indexed :]:
+        _connect(program, source)
         index = _index(source.tree)
         for name in index.functions.keys() | index.bound.keys() | index.fields:
             program.meanings.setdefault(name, []).append(source)
