@@ -315,7 +315,8 @@ PROGRAMS["GL508 by an index"] = """\
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
-     kept[i] = loss
+-    kept[i] = loss
++    kept[i] = loss.detach()
  print(kept)
 """
 PROGRAMS["GL509 clipped before the backward"] = """\

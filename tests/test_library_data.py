@@ -8,7 +8,7 @@ import torch
 from test_library_python import run
 from torch.utils import _pytree
 
-from gradlint.interpret.values import Abstract, Mapping, Sequence, Unknown
+from gradlint.interpret.values import Abstract, Const, Mapping, Sequence, Unknown
 
 SETUP = """\
 import argparse, collections, copy, dataclasses, itertools, os, random, string, sys, time
@@ -217,23 +217,25 @@ def unknowns(value: Abstract | None) -> list[Unknown]:
     return []
 
 
-def told(setup: str, expressions: list[str]) -> dict[str, list[Unknown]]:
-    """What nothing is known of in each of these expressions."""
+def told(setup: str, expressions: list[str]) -> dict[str, Abstract | None]:
+    """What each of these expressions is taken for."""
     lines = (f"result_{number} = {expression}" for number, expression in enumerate(expressions))
     names = run("\n".join([setup, *lines]))
-    return {expression: unknowns(names[f"result_{number}"]) for number, expression in enumerate(expressions)}
+    return {expression: names[f"result_{number}"] for number, expression in enumerate(expressions)}
 
 
 def test_what_no_gradient_comes_back_to_in_torch_is_data() -> None:
     names: dict[str, Any] = {}
     exec(SETUP, names)
-    for expression, found in told(SETUP, EXPRESSIONS.splitlines()).items():
+    for expression, value in told(SETUP, EXPRESSIONS.splitlines()).items():
+        found = unknowns(value)
         assert not requires_grad(eval(expression, names)), expression
-        assert found, expression
+        assert found or isinstance(value, Const), expression
         assert all(each.data for each in found), expression
 
 
 def test_what_frameworks_tell_is_data() -> None:
-    for expression, found in told(FRAMEWORKS, TOLD.splitlines()).items():
+    for expression, value in told(FRAMEWORKS, TOLD.splitlines()).items():
+        found = unknowns(value)
         assert found, expression
         assert all(each.data for each in found), expression

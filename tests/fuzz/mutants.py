@@ -77,12 +77,17 @@ def _loop(tree: ast.AST, choose: random.Random) -> None:
 
 def _replace(tree: ast.AST, choose: random.Random) -> None:
     places = _expressions(tree)
+    if not places:
+        return
     node, field, _ = choose.choice(places)
     setattr(node, field, copy.deepcopy(choose.choice(places)[2]))  # else a part could come to hold itself
 
 
 def _wrap(tree: ast.AST, choose: random.Random) -> None:
-    node, field, held = choose.choice(_expressions(tree))
+    places = _expressions(tree)
+    if not places:
+        return
+    node, field, held = choose.choice(places)
     form = choose.choice(["x.detach()", "x[0]", "[x, x]", "(x,)", "{x: x}", "-x", "not x", "x(x)", "lambda: x", "x.data", "x if x else x",
                           "[x for x in x]", "sum(x)", "x @ x", "float(x)", "{**x}", "f'{x}'", "len(x)", "x is None", "x.y.z"])  # fmt: skip
     setattr(node, field, _filled(ast.parse(form, mode="eval").body, held))
@@ -98,7 +103,10 @@ def _filled(form: ast.expr, held: ast.expr) -> ast.expr:
 
 
 def _constant(tree: ast.AST, choose: random.Random) -> None:
-    node, field, _ = choose.choice(_expressions(tree))
+    places = _expressions(tree)
+    if not places:
+        return
+    node, field, _ = choose.choice(places)
     setattr(
         node, field, ast.Constant(choose.choice([None, True, 0, -1, 10**30, 0.0, 1e308, "", "x" * 99, b"x", ..., 1j]))
     )
