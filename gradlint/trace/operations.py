@@ -140,6 +140,7 @@ class Spec:
     writes: bool = False
     functional: bool = False
     constant: bool = False
+    fill: float | None = None  # the number that all of a new tensor is: of `zeros_like` 0
     data: bool = False
     copies: bool = False
     patterned: bool = False  # the tensors that it is given only say shape and dtype
@@ -229,6 +230,7 @@ def _judge(func: Callable[..., Any]) -> Spec:
         writes=name == "__setitem__" or (name.endswith("_") and not name.endswith("__")),
         functional=functional,
         constant=name in _CONSTANTS,
+        fill=0.0 if "zeros" in name else 1.0 if "ones" in name else None,
         data=name in _DATA,
         copies=name in _COPIES,
         patterned=name.endswith("_like") or (name.startswith("new_") and name != "new_tensor"),

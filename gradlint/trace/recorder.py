@@ -239,7 +239,8 @@ class Recorder(TorchFunctionMode):
         if not any(source.requires_grad for source in made.inputs):
             if judged.constant and not made.inputs and (out.numel() == 1 or not judged.copies):
                 made.kind, made.cut = Kind.CONSTANT, Cut.CONSTANT
-                made.number = out.item() if out.numel() == 1 and out.device.type == "cpu" and judged.copies else None
+                is_shown = out.numel() == 1 and out.device.type == "cpu" and judged.copies
+                made.number = out.item() if is_shown else judged.fill
             elif not made.inputs:
                 made.kind = Kind.DATA
             return
