@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import functools
+import operator
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -244,7 +245,9 @@ class _Batches:
 
     def keeps_state(self, m: Machine, _: Call) -> Abstract:
         """Whether a batch has changed what the module is, so that the next one can show something new."""
-        return Const(_state(m, self.owner) != self._before)
+        now = _state(m, self.owner)
+        is_same = len(now) == len(self._before) and all(map(operator.is_, now, self._before))
+        return Const(not is_same)
 
 
 def _give_anew(m: Machine, given: Iterable[tuple[Abstract, Value | None]], call: Call) -> None:
@@ -264,7 +267,10 @@ def _give_anew(m: Machine, given: Iterable[tuple[Abstract, Value | None]], call:
 
 
 def _state(m: Machine, owner: Abstract) -> list[object]:
-    """What an object is made of, down to the nodes of its tensors: equal as long as nothing in it is written."""
+    """What an object is made of, down to the nodes of its tensors: the same things until something in it is written.
+
+    It holds them, so that nothing new can come to stand in the place of one that was let go.
+    """
     found: list[object] = []
     seen: set[int] = set()
     pending = [owner]
@@ -272,11 +278,11 @@ def _state(m: Machine, owner: Abstract) -> list[object]:
         if id(held) in seen:
             continue
         seen.add(id(held))
-        found.append(id(held))
+        found.append(held)
         if isinstance(held, Unknown):
             held = m.tensors.get(held.symbol, held)
         if isinstance(held, Tensor):
-            found.append(id(held.node))
+            found.append(held.node)
         elif isinstance(held, Instance | Object | Mapping | Sequence):
             pending += _inside(held)
     return found
