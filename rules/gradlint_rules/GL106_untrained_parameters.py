@@ -205,7 +205,7 @@ def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths
     """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside the cut."""
     parameter = blocked.parameter
     by_mistake = blocked.sink.assumed and is_a_mistake(blocked.by, parameter, blocked.sink, blocked.tape)
-    by_mistake = by_mistake and not (is_deliberate(blocked.by, blocked.sink) and _asked(blocked))
+    by_mistake = by_mistake and not (is_deliberate(blocked.by, blocked.sink, blocked.tape) and _asked(blocked))
     is_never_reached = paths.never(
         lambda tape: _is_in(parameter, _trained_on(tape)) and not (by_mistake and _is_of_another(tape, blocked)),
         May.BIND | May.BACKWARD,
@@ -234,7 +234,7 @@ def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
 def _asked(blocked: _Blocked) -> list[tuple[Span, bool]]:
     """What decides that the cut is come to; but for what the defaults answer, where nobody freezes so."""
     spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
-    hidden = frozenset[Span]() if is_deliberate(blocked.by, blocked.sink) else _by_default(blocked.tape)
+    hidden = frozenset[Span]() if is_deliberate(blocked.by, blocked.sink, blocked.tape) else _by_default(blocked.tape)
     answers = ((at, holds) for at, holds, whole in _answers(blocked.tape) if any(map(whole.encloses, spots)))
     return [(at, holds) for at, holds in answers if at not in hidden]
 
@@ -387,7 +387,7 @@ def _held_behind(tape: Tape) -> Iterator[_Blocked]:
             parameter = leaf.parameter
             if parameter is None or (id(obstacle), id(parameter)) in seen:
                 continue
-            if not trains and not _is_a_mistake(obstacle, sink):
+            if not trains and not _is_a_mistake(obstacle, sink, tape):
                 continue
             optimizer = next((each for each in optimizers if each.holds(parameter)), None)
             written = written or _Written.on(tape)
@@ -406,9 +406,9 @@ def _must_train(sink: Backward) -> bool:
     return sink.assumed and sink.value.dtype.is_differentiable
 
 
-def _is_a_mistake(obstacle: Value, sink: Backward) -> bool:
+def _is_a_mistake(obstacle: Value, sink: Backward, tape: Tape) -> bool:
     """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no choice."""
-    return not is_deliberate(obstacle, sink) and (obstacle.dtype.is_differentiable or CAST in obstacle.flags)
+    return not is_deliberate(obstacle, sink, tape) and (obstacle.dtype.is_differentiable or CAST in obstacle.flags)
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:

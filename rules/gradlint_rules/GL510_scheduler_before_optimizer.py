@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import May, OptimizerStep, SchedulerStep, Tape
@@ -126,11 +126,7 @@ def _is_for_later_rounds(event: SchedulerStep, first: OptimizerStep, tape: Tape)
     """Whether it stands behind a question that each round can answer otherwise, and the optimizer's step does not:
     `if step >= warmup: scheduler.step()`."""
     asked = (each.whole for each in tape.decisions if each.loop is not None and each.whole is not None)
-    return any(_is_in(event.at, whole) and not _is_in(first.at, whole) for whole in asked)
-
-
-def _is_in(at: Span, whole: Span) -> bool:
-    return at.path == whole.path and whole.line <= at.line <= whole.end_line
+    return any(whole.encloses(event.at) and not whole.encloses(first.at) for whole in asked)
 
 
 def _is_told(event: SchedulerStep) -> bool:

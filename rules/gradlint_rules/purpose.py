@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradlint.tape import Backward, Cut, Module, Parameter, Tape, Value
+from gradlint.tape import Backward, Cut, Module, Parameter, Tape, Value, users_among
 from gradlint_rules.asked import of_tape
 from gradlint_rules.starved import are_meant, is_meant
 
@@ -24,29 +24,30 @@ def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape)
 
 def is_a_mistake(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
     """Whether nobody freezes a parameter so, whatever an object is made with."""
-    if not is_deliberate(cut, sink) or _is_called_where_it_is_cut(cut, parameter, sink, tape):
+    if not is_deliberate(cut, sink, tape) or _is_called_where_it_is_cut(cut, parameter, sink, tape):
         return True
     return _is_of_a_row(cut, parameter, sink, tape)
 
 
-def is_deliberate(cut: Value, sink: Backward) -> bool:
+def is_deliberate(cut: Value, sink: Backward, tape: Tape) -> bool:
     """Whether it is of a kind that people write to freeze something.
 
     What goes to NumPy and straight back is not: `x = torch.from_numpy(x.detach().numpy())`.
     """
-    return cut.cut in _DELIBERATE and not _comes_straight_back(cut, sink)
+    return cut.cut in _DELIBERATE and not _comes_straight_back(cut, _users_before(tape)[id(sink)])
 
 
-def _comes_straight_back(cut: Value, sink: Backward) -> bool:
+def _comes_straight_back(cut: Value, users: dict[int, list[Value]]) -> bool:
     """Whether all that is done with a value on the way to a sink is to copy it out of torch and in again."""
-    outside = _users_of(cut, sink)
-    inside = [user for value in outside for user in _users_of(value, sink)]
+    outside = users.get(id(cut), [])
+    inside = [user for value in outside for user in users.get(id(value), ())]
     return bool(inside) and not any(user.in_torch for user in outside) and all(user.in_torch for user in inside)
 
 
-def _users_of(value: Value, sink: Backward) -> list[Value]:
-    """What is computed directly from a value on the way to a sink."""
-    return [user for user in sink.ancestors if any(source is value for source in user.inputs)]
+@of_tape
+def _users_before(tape: Tape) -> dict[int, dict[int, list[Value]]]:
+    """By sink and value, what is computed directly from the value on the way to the sink."""
+    return {id(sink): users_among(sink.ancestors) for sink in tape.backwards()}
 
 
 def _owners(parameter: Parameter) -> list[Module]:
@@ -71,7 +72,7 @@ def _is_of_a_row(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -
     """Whether a block that the same line has made computes with what is cut, and is trained."""
     users = _users(tape)[id(sink)]
     peers = (user for users_ in users.values() for user in users_ if user.requires_grad)
-    behind = _behind(cut, sink)
+    behind = _behind(cut, _users_before(tape)[id(sink)])
     return any(
         source.parameter is not None and source.parameter is not parameter and source.parameter.at == parameter.at
         for user in peers
@@ -93,12 +94,8 @@ def _users(tape: Tape) -> dict[int, dict[int, list[Value]]]:
     return found
 
 
-def _behind(cut: Value, sink: Backward) -> set[int]:
+def _behind(cut: Value, users: dict[int, list[Value]]) -> set[int]:
     """What is computed from a value on the way to a sink, by id."""
-    users: dict[int, list[Value]] = {}
-    for value in sink.ancestors:
-        for source in value.inputs:
-            users.setdefault(id(source), []).append(value)
     found, pending = set[int](), [cut]
     for value in pending:
         for user in users.get(id(value), ()):
