@@ -26,7 +26,7 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.registry import FUNCTIONS, METHODS
 from gradlint.library.effects import lookup
 from gradlint.program import parts
-from gradlint.program.imports import imports, resolve
+from gradlint.program.imports import imports
 from gradlint.source import effects
 from gradlint.source.blocks import statements, walk
 from gradlint.source.effects import Call, Summary
@@ -205,7 +205,7 @@ def _root(program: Program, path: Path) -> Path:
 
 def _connect(program: Program, source: Source) -> None:
     for module, level in imports(source.tree):
-        imported = resolve(source.path, module, level, program.is_file)
+        imported = program.resolve(source.path, module, level)
         if imported is not None:
             program.above[_root(program, imported)] = _root(program, source.path)
 
