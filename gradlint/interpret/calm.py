@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 EVERY = 250  # steps
 SHORT = 40  # steps: calls of fewer are not counted
 SHARE = 20  # the part of the steps of a path that one such call may take
-SHARE_OF_A_PART = 40  # the same of a part, most of whose steps make its object
 _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 
 
@@ -68,10 +67,11 @@ def look(m: Machine) -> None:
 
 
 def _most(m: Machine) -> float:
-    """The steps that a call may take that cannot train and has no tensor, module or optimizer in view."""
-    if m.session.contract:
-        return m.session.most / SHARE_OF_A_PART
-    return m.session.most / SHARE if m.session.may_train else math.inf
+    """The steps that a call may take that cannot train and has no tensor, module or optimizer in view.
+
+    None is too many in a part: what its functions take and give is unknown, and can be a tensor or a module.
+    """
+    return m.session.most / SHARE if m.session.may_train and not m.session.contract else math.inf
 
 
 def _is_calm(m: Machine, frames: list[Frame]) -> bool:
