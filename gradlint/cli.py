@@ -535,6 +535,14 @@ def server() -> None:
     serve()
 
 
+@gradlint.command(short_help="Answer a coding agent (the Model Context Protocol).")
+def mcp() -> None:
+    """Answer a coding agent on standard input and output (the Model Context Protocol)."""
+    with needing("mcp", "mcp_types", "anyio", told="the server needs mcp: pip install 'torch-gradlint[mcp]'"):
+        from gradlint.agents import serve
+    serve()
+
+
 def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
     """The settings by folder, with what the command line says on top."""
     selection = config.Selection(options["select"] or None, options["extend_select"], options["ignore"])
