@@ -29,7 +29,7 @@ MAY_IMPORT_TORCH = (
     "gradlint/trace/",
     "gradlint/training/",
     "gradlint/fix/verify",
-)  # drivers of contracts are interpreted, and never run
+)  # drivers of contracts are interpreted, or run by a trace
 
 
 def layer(module: str) -> str | None:

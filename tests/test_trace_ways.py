@@ -207,3 +207,87 @@ def test_callbacks_watch_what_a_framework_trains(tmp_path: pathlib.Path) -> None
     cut = "'no gradient comes back to `model.0.weight` and `model.0.bias`, which `sgd` is to train'"
     assert ran.out.splitlines() == [f"[{cut}] 3 ", f"[{cut}] 3 ValueError: no", "[] 3 "], ran.err
     assert "warning[GL106]" in ran.err
+
+
+PARTS = """
+import torch
+from torch import nn
+from .scale import half
+
+class ContrastiveLoss(nn.Module):
+    def __init__(self, margin=1.0):
+        super().__init__()
+        self.margin = margin
+    def forward(self, one, other, label):
+        distance = (one - other).pow(2).sum(1).detach()
+        return (label * distance + (1 - label) * (self.margin - distance).clamp(min=0)).mean()
+
+class Remembers(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.cell = nn.Linear(size, size)
+        self.register_buffer("memory", torch.zeros(1, size))
+        self.last = None
+    def forward(self, x):
+        out = torch.tanh(self.cell(x) + self.memory)
+        self.memory = out.mean(0, keepdim=True)
+        return {"loss": out.sum(), "shown": half(out)}
+
+class Shows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.last = nn.Linear(4, 4), None
+    def forward(self, x, mask=None):
+        before = 0 if self.last is None else self.last
+        self.last = torch.tanh(self.cell(x) + before)
+        return [self.last, None if mask is None else self.last[mask]]
+
+class Grows(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(size))
+        self.weight += 1
+
+def softened(x: torch.Tensor):
+    return torch.where(x > 0, x.log(), torch.zeros_like(x))
+
+def norm(x):
+    x.exp_().add_(1)
+    return x
+"""
+
+
+def _part(folder: pathlib.Path, name: str, given: str = "") -> list[str]:
+    """What a trace of a part finds, and what it makes of the static findings there."""
+    ran = trace(folder, "--confirm", "--output-format", "json", "--part", f"net/parts.py:{name}", "--args", given)
+    assert ran.out, ran.err
+    found = [f"{each['code']} {each['location']['row']}" for each in ran.report["findings"]]
+    return [*found, *(f"{each['code']} {each['verdict']}" for each in ran.report["confirmations"])]
+
+
+def test_a_part_is_driven_by_its_contract(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "__init__.py").touch()
+    (tmp_path / "net" / "scale.py").write_text("def half(x):\n    return x / 2\n")
+    (tmp_path / "net" / "parts.py").write_text(PARTS)
+    pairs = "torch.randn(3, 4), torch.randn(3, 4), label=torch.ones(3)"
+    assert _part(tmp_path, "ContrastiveLoss", pairs) == ["GL102 11", "GL102 confirmed"]
+    assert _part(tmp_path, "Remembers(4)", "torch.randn(3, 4)") == ["GL507 22", "GL507 confirmed"]
+    assert _part(tmp_path, "Shows", "torch.randn(3, 4)") == []  # whoever calls it puts `last` back
+    assert _part(tmp_path, "Grows", "3") == ["GL202 38", "GL202 confirmed"]
+    assert _part(tmp_path, "softened", "torch.tensor([0.0, 1.0])") == ["GL701 41", "GL701 confirmed"]
+    assert _part(tmp_path, "norm", "[torch.randn(3)][0]") == ["GL201 44"]
+
+
+def test_a_part_that_cannot_be_driven_is_the_users_error(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "parts.py").write_text(PARTS.replace("from .scale import half", ""))
+    for asked, given, told in (
+        ("nowhere.py:Shows", "", "name a file and what is in it"),
+        ("parts.py:Missing", "", "name 'Missing' is not defined"),
+        ("parts.py:Remembers", "", "say how it is made: Remembers(…)"),
+        ("parts.py:Shows", "", "missing a required argument: 'x'; --args says"),
+    ):
+        ran = trace(tmp_path, "--part", asked, "--args", given)
+        assert (ran.code, told in ran.err) == (2, True), ran.err
+    ran = trace(tmp_path, "--args", "3", "parts.py")
+    assert ran.code == 2

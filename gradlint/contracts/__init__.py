@@ -15,7 +15,8 @@ A contract is one file here, and being here is being registered. It holds
   there on), `untrained` (ends a path on which the owner has something to train); and after `**` what the part is
   called with: `given`, of which nothing is known but its types, or `predicted`, of which the first carries a gradient.
 
-All that a driver does is said to happen at the definition of the part; its events are `assumed`.
+All that a driver does is said to happen at the definition of the part; its events are `assumed`. Torch runs the same
+drivers for `gradlint trace --part` (`gradlint/trace/part.py`).
 """
 
 from __future__ import annotations

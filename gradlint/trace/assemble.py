@@ -16,7 +16,7 @@ from gradlint.trace import source
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
 from gradlint.trace.gates import Condition, Way, asked
-from gradlint.trace.records import Cell, Held, Note, Op
+from gradlint.trace.records import Cell, Driven, Held, Note, Op
 from gradlint.trace.rounds import Rounds, Turn
 from gradlint.trace.session import Session, Stepper
 
@@ -60,8 +60,9 @@ def _dtype(dtype: Any) -> tape.DType:
 class Assembler:
     """Turns one session's records into a tape, in the order in which they were made."""
 
-    def __init__(self, session: Session, entry: str) -> None:
+    def __init__(self, session: Session, entry: str, driven: Driven | None = None) -> None:
         self.session = session
+        self.driven = driven
         self.tape = tape.Tape(entry, traced=True)
         self.rounds = Rounds()
         self.steps: dict[int, int] = {}
@@ -202,6 +203,8 @@ class Assembler:
         for event in maker(note) if maker else ():
             event.at = at(note.place) if event.at is NOWHERE else event.at
             event.stack, event.iteration = stack(note.place), self.rounds.now()
+            if self.driven is not None and self.driven.does(note.place):
+                event.assumed, event.text = True, self.driven.name
             event.text = event.text or (
                 source.text(note.place[0].code, note.place[0].instruction) if note.place else ""
             )

@@ -44,6 +44,15 @@ class _Before(click.Command):
 )
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
 @click.option(
+    "--part", metavar="FILE:NAME",
+    help="Run one model, loss or function as the driver of its contract calls it: losses.py:ContrastiveLoss, or with "
+    "what it is made of, 'losses.py:ContrastiveLoss(0.2)'.",
+)  # fmt: skip
+@click.option(
+    "--args", "given", default="", metavar="VALUES",
+    help="With --part: what it is called with, 'torch.randn(8, 16), torch.arange(8)'.",
+)  # fmt: skip
+@click.option(
     "--level", type=click.Choice(["auto", "watch", "record"]), default="auto", show_default=True,
     help="Record every operation, only watch, or record the first steps and again when something changes.",
 )  # fmt: skip
@@ -89,8 +98,12 @@ def trace(words: tuple[str, ...], **options: Any) -> None:
     make it 1. The report goes to standard error. A document (all formats but text, concise and github) goes to standard
     output, and the script's own output to standard error (--output-file leaves both alone).
     """
-    if not words and not options["module"]:
-        raise click.UsageError("name a SCRIPT to run, or a module with -m")
+    if options["part"] and (words or options["module"]):
+        raise click.UsageError("--part takes no SCRIPT: --args says what the part is called with")
+    if options["given"] and not options["part"]:
+        raise click.UsageError("--args says what a --part is called with")
+    if not words and not options["module"] and not options["part"]:
+        raise click.UsageError("name a SCRIPT to run, a module with -m, or a part with --part")
     with needing("torch", told=NEEDS_TORCH):
         from gradlint.trace import run
     sys.exit(run.run(words, options))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from gradlint import suppress
 from gradlint.config import Settings
+from gradlint.contracts import Contract
 from gradlint.finding import Finding, Span
 from gradlint.rule import at_run_time, judge, rules
 from gradlint.source import document
@@ -59,11 +60,15 @@ class Told:
         return tuple(next(places) for _, places in itertools.groupby(self.route, lambda place: (place.at, place.text)))
 
 
-def findings(tape: Tape, steps: dict[int, int], settings: Settings) -> list[Told]:
-    """What the rules find on the tape of a run, but for what settings and comments leave out, the worst first."""
+def findings(tape: Tape, steps: dict[int, int], settings: Settings, contract: Contract | None = None) -> list[Told]:
+    """What the rules find on the tape of a run, but for what settings and comments leave out, the worst first.
+
+    Of a part, it is what its contract lets them say.
+    """
+    speaking = (rule for rule in rules().values() if contract is None or contract.may_speak(rule.code))
     found = [
-        finding
-        for finding in judge((rule for rule in rules().values() if rule.at_run_time), (tape,))
+        finding if contract is None else replace(finding, severity=min(finding.severity, contract.most))
+        for finding in judge((rule for rule in speaking if rule.at_run_time), (tape,))
         if finding.at != NOWHERE and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
     return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=_worst_first)]

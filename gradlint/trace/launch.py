@@ -14,8 +14,8 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gradlint.errors import UserError
 from gradlint.source import document
@@ -32,6 +32,7 @@ class Program:
     spec: importlib.machinery.ModuleSpec | None
     path: str
     argv: tuple[str, ...]
+    names: Mapping[str, object] = field(default_factory=dict)  # that `__main__` has from the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _main(program: Program) -> types.ModuleType:
     vars(main).update(
         __file__=program.file, __builtins__=builtins, __spec__=program.spec, __loader__=loader,
         __annotations__={}, __cached__=None,
-        __package__=program.spec.parent if program.spec else None,
+        __package__=program.spec.parent if program.spec else None, **program.names,
     )  # fmt: skip
     return main
 
@@ -136,6 +137,8 @@ def _run(program: Program) -> Ending:
     try:
         with _terminable():
             exec(program.code, vars(main))
+    except UserError:
+        raise
     except SystemExit as stop:
         return Ending(_exit_code(stop.code))
     except KeyboardInterrupt as error:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
+from gradlint.contracts import Contract
 from gradlint.tape import Cut, Kind
 from gradlint.trace.frames import Place
 
@@ -102,3 +104,22 @@ class Note:
     serial: int = field(default_factory=lambda: next(serial))
     facts: dict[str, Any] = field(default_factory=dict)
     make: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A part that a contract drives: the code of its driver, what the part is called, the contract, and its lines."""
+
+    codes: tuple[CodeType, ...]
+    name: str
+    contract: Contract
+    lines: tuple[int, int]
+
+    @property
+    def file(self) -> str:
+        """The file that it is defined in."""
+        return self.codes[0].co_filename
+
+    def does(self, place: Place) -> bool:
+        """Whether its driver does by itself what happens at a place."""
+        return bool(place) and any(place[0].code is code for code in self.codes)

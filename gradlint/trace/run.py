@@ -26,14 +26,23 @@ from gradlint.trace import exits, frames, launch, probes, source
 from gradlint.trace.assemble import Assembler
 from gradlint.trace.confirm import confirm
 from gradlint.trace.findings import findings, located, located_finding
+from gradlint.trace.part import Part
+from gradlint.trace.records import Driven
 from gradlint.trace.report import LINES, Report, write
 from gradlint.trace.scalars import Log
 from gradlint.trace.session import Session
 
 
+def _program(words: Sequence[str], options: dict[str, Any], part: Part | None) -> launch.Program:
+    if part is not None:
+        return part.program()
+    return launch.module(options["module"], words) if options["module"] else launch.script(words[0], words[1:])
+
+
 def run(words: Sequence[str], options: dict[str, Any]) -> int:
     """Run the program and report; gives the exit code."""
-    program = launch.module(options["module"], words) if options["module"] else launch.script(words[0], words[1:])
+    part = Part(options["part"], options["given"]) if options["part"] else None
+    program = _program(words, options, part)
     settings_for = _settings_finder(options)
     rules()  # those of plugins are found as they are now: the program gets another `sys.path`
     source.begin()
@@ -45,6 +54,8 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
             Log(options["log"].absolute(), session)
         if options["seed"] is not None:
             _seed(options["seed"])
+        if part is not None:
+            part.session = session
         probes.install(session)
         session.start()
         home, folder = os.getpid(), os.getcwd()
@@ -56,7 +67,8 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
             if not verdicts:
                 session.close()
                 with contextlib.chdir(folder), _without_collection():
-                    verdicts.append(_report(session, program, ending, settings_for, options, stream))
+                    driven = part.driven if part is not None else None
+                    verdicts.append(_report(session, program, ending, settings_for, options, stream, driven))
             return verdicts[0]
 
         with exits.watched(lambda way: report(launch.Ending(0, way))):
@@ -135,14 +147,16 @@ def _report(
     settings_for: SettingsFor,
     options: dict[str, Any],
     stream: TextIO,
+    driven: Driven | None,
 ) -> bool:
     """Write the report; gives whether a finding is bad enough to fail."""
     settings = settings_for(pathlib.Path.cwd())
-    assembler = Assembler(session, program.name)
+    assembler = Assembler(session, program.name, driven)
     tape = assembler.run(ending.raised)
-    told = findings(tape, assembler.steps, settings)
+    told = findings(tape, assembler.steps, settings, driven.contract if driven is not None else None)
     found = [each.finding for each in told]
-    confirmations = confirm(_static(settings_for), found, tape) if options["confirm"] else []
+    static = _static(settings_for) if options["confirm"] else ()
+    confirmations = confirm([each for each in static if driven is None or _is_of(driven, each)], found, tape)
     confirmations = [replace(each, finding=located_finding(each.finding)) for each in confirmations]
     write(
         Report(tape, tuple(map(located, told)), session, ending, assembler.steps, settings.root, tuple(confirmations)),
@@ -156,6 +170,13 @@ def _static(settings_for: SettingsFor) -> Sequence[Finding]:
     """What `gradlint check` says of the files that ran."""
     files = [pathlib.Path(source.shown(file)) for file in frames.users_files()]
     return checker.check(files, settings_for, jobs=1, given={}).findings
+
+
+def _is_of(driven: Driven, finding: Finding) -> bool:
+    """Whether a finding is about a part."""
+    first, last = driven.lines
+    places = (finding.at, *(related.at for related in finding.related))
+    return any(at.path == source.shown(driven.file) and first <= at.line <= last for at in places)
 
 
 def _leave_by(number: int) -> None:

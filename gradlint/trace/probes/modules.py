@@ -152,6 +152,8 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
             containers.append((session.moment(), weakref.ref(self), name, here()))
         elif isinstance(value, torch.Tensor) and _is_result(session, value) and is_users(sys._getframe(1).f_code):
             op = session.guarded(session.memory.of, value, place := here())
+            if op is not None and name in self._buffers:
+                session.note("fact", place, what="buffer-set", op=op, detail="")
             results.extend([(session.moment(), place, op)] if op is not None else [])
 
     def tell(*_: object) -> None:
