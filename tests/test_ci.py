@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -18,12 +19,15 @@ from check_jsonschema import main as check_jsonschema  # type: ignore[import-unt
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+import gradlint
+
 ROOT = pathlib.Path(__file__).parents[1]
 ACTION, TEMPLATE, HOOKS = (
     ROOT / "action.yml",
     ROOT / "templates/gradlint.gitlab-ci.yml",
     ROOT / ".pre-commit-hooks.yaml",
 )
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 PAGE = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
 SCRIPT = """\
 import torch
@@ -75,6 +79,35 @@ def test_the_examples_of_the_page_hold_against_the_schemas(tmp_path: pathlib.Pat
     assert example is not None
     (tmp_path / "example.yml").write_text(example[1])
     valid(kind, str(tmp_path / "example.yml"))
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_a_workflow_of_ours_holds_against_the_schema_and_asks_for_little(file: pathlib.Path) -> None:
+    valid("github-workflows", str(file))
+    workflow = loaded(file)
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        for step in job.get("steps", ()):
+            assert "${{" not in step.get("run", "")  # no name of a branch or tag is pasted into a script
+
+
+def test_only_a_tag_is_published() -> None:
+    jobs = loaded(ROOT / ".github/workflows/release.yml")["jobs"]
+    leaves = [job for job in jobs.values() if "id-token" in job.get("permissions", {})]
+    assert len(leaves) == 2
+    assert all(job["if"] == "github.ref_type == 'tag' && !inputs.dry" for job in leaves)
+
+
+def test_a_release_is_that_of_its_tag_and_told_in_the_changelog() -> None:
+    tool = runpy.run_path(str(ROOT / "tools/release.py"))
+    assert list(tool["faults"](None)) == []
+    assert any("the version" in each for each in tool["faults"]("v99.0.0"))
+    told = re.search(rf"^## {re.escape(gradlint.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert len(list(tool["faults"](f"v{gradlint.__version__}"))) == (told is None)
+    name, program, said = tool["example"]()
+    assert name.endswith(".py")
+    assert "import torch" in program
+    assert re.search(r"\[GL\d+\]", said)
 
 
 def test_a_schema_refuses_what_is_wrong(tmp_path: pathlib.Path) -> None:
