@@ -135,8 +135,8 @@ class FixSource(Protocol):
         """Puts `content` right behind an expression and the parentheses around it, on its line."""
         ...
 
-    def replace_name(self, attribute: ast.Attribute, name: str) -> Edit:
-        """Puts another name behind the dot of `x.name`."""
+    def replace_name(self, named: ast.Attribute | ast.arg, name: str) -> Edit:
+        """Puts another name behind the dot of `x.name`, or in the place of that of a parameter of a function."""
         ...
 
     def remove(self, statement: ast.stmt) -> Edits:

@@ -69,7 +69,8 @@ DRAWN = "drawn"  # from a distribution whose samples are functions of its parame
 COMPUTED_ANEW = "computed-anew"  # on what each access to an attribute computes: a write into it is lost
 UNSEEN = "unseen"  # it was an operation behind this that saved it
 GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
-REFUSED = ("flag-refused", "unmet-input", "autograd-in-transform")  # facts of what torch ends the program for
+# facts of what torch ends the program for
+REFUSED = ("flag-refused", "unmet-input", "autograd-in-transform", "not-parameters")
 TOLD_APART = "told-apart"  # on what something unknown gives that is called with different literals: it can be of a part
 
 

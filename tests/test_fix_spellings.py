@@ -1779,6 +1779,184 @@ PROGRAMS["GL513 in class"] = """\
  Trainer().fit()
 """
 
+PROGRAMS["GL518 modules and a method"] = """\
+ first, last = model[0], model[2]
+-optimizer = torch.optim.SGD([first, last], lr=0.1)  # both
++optimizer = torch.optim.SGD([*first.parameters(), *last.parameters()], lr=0.1)  # both
+-other = torch.optim.SGD(params=model.parameters, lr=0.1)
++other = torch.optim.SGD(params=model.parameters(), lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL518 in groups"] = """\
+-groups = [{"params": model[0]}, {"params": [model[2].parameters()], "lr": 1.0}]
++groups = [{"params": model[0].parameters()}, {"params": [*model[2].parameters()], "lr": 1.0}]
+ optimizer = torch.optim.SGD(groups, lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL518 beside what is spread"] = """\
+-optimizer = torch.optim.SGD([*model[0].parameters(), model[2]], lr=0.1)
++optimizer = torch.optim.SGD([*model[0].parameters(), *model[2].parameters()], lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL518 in comprehensions"] = """\
+ def of(layers):
+-    return torch.optim.SGD((layer.parameters() for layer in layers), lr=0.1)
++    return torch.optim.SGD((p for layer in layers for p in layer.parameters()), lr=0.1)
+
+ optimizer = of(model)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL518 a list made elsewhere"] = """\
+-layers = [layer for layer in model if isinstance(layer, nn.Linear)]
++layers = [p for layer in model if isinstance(layer, nn.Linear) for p in layer.parameters()]
+ optimizer = torch.optim.SGD(layers, lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL518 a clip of pairs"] = """\
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+-    nn.utils.clip_grad_norm_(list(model.named_parameters()), 1.0)
++    nn.utils.clip_grad_norm_(list(model.parameters()), 1.0)
+     optimizer.step()
+"""
+PROGRAMS["GL521 around the loop"] = """\
+ from accelerate import Accelerator
+
+ accelerator = Accelerator(gradient_accumulation_steps=4)
+ model, optimizer = accelerator.prepare(model, optimizer)
+
+ def epoch(accelerator, net, optimizer):
+-    with accelerator.accumulate(net):
+-        for x, y in data:
++    for x, y in data:
++        with accelerator.accumulate(net):
+             accelerator.backward(F.cross_entropy(net(x), y))
+             optimizer.step()
+             optimizer.zero_grad()
+
+ epoch(accelerator, model, optimizer)
+"""
+PROGRAMS["GL521 in a class"] = """\
+ from accelerate import Accelerator
+
+ class Trainer:
+     def __init__(self):
+         self.accelerator = Accelerator(gradient_accumulation_steps=4)
+         self.net, self.optimizer = self.accelerator.prepare(model, optimizer)
+
+     def fit(self):
+         for x, y in data:
+             # one round
+-            loss = F.cross_entropy(self.net(x), y)
+-            self.accelerator.backward(loss)
+-            self.optimizer.step()
+-            self.optimizer.zero_grad()  # cleared
++            with self.accelerator.accumulate(self.net):
++                loss = F.cross_entropy(self.net(x), y)
++                self.accelerator.backward(loss)
++                self.optimizer.step()
++                self.optimizer.zero_grad()  # cleared
+
+ Trainer().fit()
+"""
+PROGRAMS["GL705 of what is computed"] = """\
+ keep = torch.rand(5, 6) > 0.3
+ def attend(h):
+     pairs = keep[:, :, None] & keep[:, None, :]
+-    scores = (h @ h.mT).masked_fill(~pairs, float("-inf"))
++    scores = (h @ h.mT).masked_fill(~pairs, -1e4)
+     return scores.softmax(dim=-1) @ h
+
+ for x, y in data:
+     h = attend(model(x.unsqueeze(1).expand(5, 6, 4)))
+     optimizer.zero_grad()
+     F.cross_entropy(h[:, 0], y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL705 by a choice"] = """\
+ keep = torch.rand(5, 6) > 0.3
+ def attend(h):
+     pairs = keep[:, :, None] & keep[:, None, :]
+     scores = h @ h.mT
+-    scores = torch.where(~pairs, -torch.inf, scores)
++    scores = torch.where(~pairs, torch.finfo(scores.dtype).min, scores)
+     return scores.softmax(dim=-1) @ h
+
+ for x, y in data:
+     h = attend(model(x.unsqueeze(1).expand(5, 6, 4)))
+     optimizer.zero_grad()
+     F.cross_entropy(h[:, 0], y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL705 by a method"] = """\
+ keep = torch.rand(5, 6) > 0.3
+ def attend(h):
+     pairs = keep[:, :, None] & keep[:, None, :]
+     scores = h @ h.mT
+-    scores = scores.where(pairs, float("-inf"))
++    scores = scores.where(pairs, torch.finfo(scores.dtype).min)
+     return scores.softmax(dim=-1) @ h
+
+ for x, y in data:
+     h = attend(model(x.unsqueeze(1).expand(5, 6, 4)))
+     optimizer.zero_grad()
+     F.cross_entropy(h[:, 0], y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL705 written in place"] = """\
+ keep = torch.rand(5, 6) > 0.3
+ def attend(h):
+     pairs = keep[:, :, None] & keep[:, None, :]
+     scores = h @ h.mT
+-    scores[~pairs] = float("-inf")
++    scores[~pairs] = torch.finfo(scores.dtype).min
+     return scores.softmax(dim=-1) @ h
+
+ for x, y in data:
+     h = attend(model(x.unsqueeze(1).expand(5, 6, 4)))
+     optimizer.zero_grad()
+     F.cross_entropy(h[:, 0], y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL805 written to"] = """\
+-def halve(g: torch.Tensor):
+-    g *= 0.5  # half of it
++def halve(parameter: torch.Tensor):
++    parameter.grad *= 0.5  # half of it
+
+ for p in model.parameters():
+     p.register_post_accumulate_grad_hook(halve)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL805 returned"] = """\
+ for parameter in model.parameters():
+-    parameter.register_post_accumulate_grad_hook(lambda g: g * 0.5)
++    parameter.register_hook(lambda g: g * 0.5)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_fix_writes_what_stands_beside_the_program(name: str, tmp_path: pathlib.Path) -> None:

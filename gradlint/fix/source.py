@@ -187,9 +187,11 @@ class File:
         end = self._parenthesised(node)[1]
         return self._edit(end, end, content)
 
-    def replace_name(self, attribute: ast.Attribute, name: str) -> Edit:
-        end = self._stretch(attribute)[1]
-        return self._edit(end - len(attribute.attr), end, name)
+    def replace_name(self, named: ast.Attribute | ast.arg, name: str) -> Edit:
+        start, end = self._stretch(named)
+        if isinstance(named, ast.arg):
+            return self._edit(start, start + len(named.arg), name)
+        return self._edit(end - len(named.attr), end, name)
 
     def remove(self, statement: ast.stmt) -> Edits:
         draft = self._draft(statement)

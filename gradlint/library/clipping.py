@@ -27,7 +27,7 @@ _CLIPS = tuple(
 @function(*_CLIPS)
 def clip_grad(m: Machine, call: Call) -> Abstract:
     """`clip_grad_norm_(parameters, max_norm)`: gives the norm that there was."""
-    misfits.refuse(m, call.get(0, "parameters"), call, groups=False)
+    misfits.refuse(m, call.get(0, "parameters"), call, "parameters", groups=False)
     return clip(m, call.get(0, "parameters"), call, measures=call.constant(1, "max_norm") == math.inf)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _KEYS = frozenset(["id", "isinstance", "hash", "print", "len"])  # functions that take it for no tensor
 _DISTRIBUTED = "torch.distributed."
+WRITTEN, READ = "written", "read"
+Mistake = tuple[ast.expr | ast.stmt, str]  # where a hook takes its argument for the gradient, and what it does with it
 
 
 @method("torch.Tensor", "register_post_accumulate_grad_hook")
@@ -34,9 +36,15 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     hook = call.get(0, "hook")
     function, is_method = (hook.function, True) if isinstance(hook, Bound) else (hook, False)
     if isinstance(function, Function):
-        for node in mistaken(function.node.source, is_method):
+        name = argument(function.node.source, is_method)
+        registered = ((call.frame.span(call.node), "registered"),)
+        for node, how in mistaken(function.node.source, is_method):
             at = function.node.code.span((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
-            m.emit(tape.Fact(at=at, what="parameter-for-gradient", value=tensor.node))
+            m.emit(
+                tape.Fact(
+                    at=at, what="parameter-for-gradient", value=tensor.node, detail=how, text=name, related=registered
+                )
+            )
     if isinstance(function, Function) and tensor.node.parameter is not None:
         m.state.setdefault("gradient-hooks", {}).setdefault(tensor.node.parameter, []).append((tensor, hook))
     else:
@@ -55,12 +63,12 @@ def run(m: Machine, sink: tape.Backward, call: Call) -> None:
             m.invoke(hook, [tensor], call)
 
 
-def mistaken(function: ast.AST, is_method: bool) -> list[ast.expr | ast.stmt]:
+def mistaken(function: ast.AST, is_method: bool) -> list[Mistake]:
     """Where a hook takes its argument for the gradient; nothing where it may read the gradient of that."""
-    name = _argument(function, is_method)
+    name = argument(function, is_method)
     parents = {id(inner): node for node in walk(function) for inner in ast.iter_child_nodes(node)}
     uses = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name]
-    found: list[ast.expr | ast.stmt] = []
+    found: list[Mistake] = []
     for use in uses if name else ():
         mistaken = _taken(use, parents)
         if mistaken is None:
@@ -69,18 +77,19 @@ def mistaken(function: ast.AST, is_method: bool) -> list[ast.expr | ast.stmt]:
     return found
 
 
-def _argument(function: ast.AST, is_method: bool) -> str:
+def argument(function: ast.AST, is_method: bool) -> str:
+    """The name of what a hook is given."""
     if not isinstance(function, ast.FunctionDef | ast.Lambda):
         return ""
     taken = [*function.args.posonlyargs, *function.args.args][is_method:]
     return taken[0].arg if taken else ""
 
 
-def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[ast.expr | ast.stmt] | None:
+def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
     """Where a use takes the parameter for a gradient; nowhere, where it asks what it is like; None of any other use."""
     above = parents.get(id(use))
     if isinstance(above, ast.AugAssign) and above.target is use:
-        return [above]  # g *= 0.5
+        return [(above, WRITTEN)]  # g *= 0.5
     if not isinstance(use.ctx, ast.Load):
         return None
     value: ast.AST = use
@@ -95,22 +104,22 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[ast.expr | ast.st
                 value = outer
             case ast.Call(func=called) if called is value:
                 if isinstance(called, ast.Attribute) and called.attr.endswith("_"):
-                    return [outer]
+                    return [(outer, WRITTEN)]
                 value = outer
             case ast.Call(func=ast.Name(id=name)) if name in _KEYS:
                 return []
             case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith("_") and _is_gradient(owner):
-                return [outer]
+                return [(outer, READ)]
             case ast.Call(func=called) if f"{_DISTRIBUTED}{effects.last(called)}" in FUNCTIONS:
-                return [outer]
+                return [(outer, WRITTEN)]
             case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if lookup(name) is not None:
                 value = outer
             case ast.BinOp() | ast.UnaryOp():
                 value = outer
             case ast.Return() | ast.Lambda():
-                return None if value is use else [value]  # type: ignore[list-item]
+                return None if value is use else [(value, READ)]  # type: ignore[list-item]
             case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if _is_gradient(target):
-                return [outer]
+                return [(outer, READ)]
             case _:
                 return None
     return None

@@ -1,10 +1,17 @@
-"""What optimizers and clips refuse to take for parameters: modules, generators in a list, pairs with names."""
+"""What optimizers and clips refuse to take for parameters: modules, generators in a list, pairs with names.
+
+Each is a fact `not-parameters`, with its place in the argument: `1/2 params *` is every item of `params` of the second
+of two groups.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.finding import Span
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import is_a
 from gradlint.interpret.values import (
@@ -26,38 +33,63 @@ from gradlint.library.modules import is_module
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+EVERY = "*"  # all items of a list, which are of one sort
+Path = tuple[str, ...]  # to an item: indices, each with the number of items, and keys of groups
 _PARAMETERS = "torch.nn.ParameterList"  # whose items are parameters
 
 
-def refuse(m: Machine, given: Abstract | None, call: Call, *, groups: bool) -> None:
+def refuse(m: Machine, given: Abstract | None, call: Call, keyword: str, *, groups: bool) -> None:
     """Raises where torch does. An optimizer takes `groups` of parameters, and pairs with names; a clip does not."""
-    found = _misfit(m, given, groups=groups) if given is not None else ""
+    found = list(_misfits(m, given, (), groups=groups)) if given is not None else []
     if not found:
         return
-    at, args = call.frame.span(call.node), call.node.args if isinstance(call.node, ir.Call) else []
-    where = call.frame.span(args[0]) if args else at
-    m.emit(tape.Fact(at=where, what="not-parameters", detail=found, text=call.called))
+    at, where = call.frame.span(call.node), _argument(call, keyword)
+    for words, path in found:
+        inner = ((where, " ".join(path)),)
+        m.emit(tape.Fact(at=where, what="not-parameters", detail=words, text=call.called, related=inner))
     error = "TypeError" if groups else "AttributeError"
     raise Raised(Object(f"builtins.{error}", at), at)
 
 
-def _misfit(m: Machine, given: Abstract, *, groups: bool) -> str:
-    """What is refused, in words; "" where nothing is known to be."""
+def _argument(call: Call, keyword: str) -> Span:
+    """Where the argument stands, or else the call."""
+    if not isinstance(call.node, ir.Call):
+        return call.frame.span(call.node)
+    written = [*call.node.args[:1], *(node for name, node in call.node.kwargs if name == keyword), call.node]
+    return call.frame.span(written[0])
+
+
+def _misfits(m: Machine, given: Abstract, path: Path, *, groups: bool) -> Iterator[tuple[str, Path]]:
+    """What is refused, in words, and its place in what is given; nothing where nothing is known to be."""
     if isinstance(given, Bound | Builtin | Function):
-        return "a method that is not called"
-    if _is_no_list(m, given):
-        return "a module"
-    if not isinstance(given, Sequence):
-        return ""
-    return next((found for item in given.items if (found := _misfit_item(m, item, groups=groups))), "")
+        yield "a method that is not called", path
+    elif _is_no_list(m, given):
+        yield "a module", path
+    elif isinstance(given, Sequence):
+        found = [
+            list(_misfits_of_item(m, item, (*path, f"{at}/{len(given.items)}"), groups=groups))
+            for at, item in enumerate(given.items)
+        ]
+        sorts = {words if len(place) == len(path) + 1 else "" for inner in found for words, place in inner}
+        if len(sorts) == 1 and "" not in sorts and all(found):
+            yield sorts.pop(), (*path, EVERY)
+        else:
+            yield from itertools.chain(*found)
 
 
-def _misfit_item(m: Machine, item: Abstract, *, groups: bool) -> str:
-    if is_module(item):
-        return "modules in a list"
+def _misfits_of_item(m: Machine, item: Abstract, path: Path, *, groups: bool) -> Iterator[tuple[str, Path]]:
     if isinstance(item, Mapping):
         inner = item.items.get("params")
-        return _misfit(m, inner, groups=False) if groups and inner is not None else ""
+        if groups and inner is not None:
+            yield from _misfits(m, inner, (*path, "params"), groups=False)
+    elif words := _misfit(item, groups=groups):
+        yield words, path
+
+
+def _misfit(item: Abstract, *, groups: bool) -> str:
+    """What is refused of an item of a list, in words; "" for what is not."""
+    if is_module(item):
+        return "modules in a list"
     if not isinstance(item, Sequence):
         return ""
     if item.kind == "generator":

@@ -49,7 +49,7 @@ def make(m: Machine, call: Call) -> Abstract | None:
     if not is_a(call.name, OPTIMIZER):
         return None
     if call.name.startswith("torch.optim."):
-        misfits.refuse(m, call.get(0, "params"), call, groups=True)
+        misfits.refuse(m, call.get(0, "params"), call, "params", groups=True)
     again = is_a(call.name, "torch.optim.LBFGS") and call.constant(2, "max_iter") != 1
     handle_made = optimizer_over(m, call.get(0, "params"), call, call.name)
     return Object(call.name, call.frame.span(call.node), {"handle": handle_made, "again": again})
@@ -58,7 +58,7 @@ def make(m: Machine, call: Call) -> Abstract | None:
 @method(OPTIMIZER, "__init__")
 def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
     """An optimizer class of the program."""
-    misfits.refuse(m, call.get(0, "params"), call, groups=True)
+    misfits.refuse(m, call.get(0, "params"), call, "params", groups=True)
     instance.state["handle"] = optimizer_over(m, call.get(0, "params"), call, instance.cls.name)
     return NONE
 

@@ -57,18 +57,22 @@ A `GradientAccumulationPlugin` is not looked into.
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Iterator
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact, May, Tape
 from gradlint_rules.accounts import accounts_on
+from gradlint_rules.order import called_name, calls_of, loop_around, related_statement
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.WARNING
 _MADE, _BACKWARD, _ENTERED = "accelerator-divides", "accelerator-backward", "accelerator-accumulates"
+_BACKPROPAGATED = "back-propagated here"
 _HELP = "Put the round into `with accelerator.accumulate(model):`, or leave out `gradient_accumulation_steps`."
 
 
@@ -114,5 +118,30 @@ def _report(made: Fact, backward: Fact) -> Report:
         f"`accelerator.backward` divides the loss by {made.detail}, and no round enters `accumulate`: no update is "
         f"that of {made.detail} batches"
     )
-    related = places(made.at, Related(backward.at, "back-propagated here"))
-    return Report(made.at, message, _HELP, related)
+    related = places(made.at, Related(backward.at, _BACKPROPAGATED))
+    return Report(made.at, message, _HELP, related, hints={"models": backward.detail})
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Puts what a round does under `accumulate`, which is taken away where it stands around the loop."""
+    models = finding.hints["models"]
+    if not models:
+        raise NoFixError("no prepared model is in view where the loss is back-propagated")
+    statement = related_statement(finding, _BACKPROPAGATED, source)
+    backward = next(calls_of(statement, "backward"), None)
+    if backward is None or not isinstance(backward.func, ast.Attribute):
+        raise NoFixError("no call of `backward`")
+    loop = loop_around(statement, source)
+    for outer in source.around(loop):
+        if isinstance(outer, ast.With):
+            for item in outer.items:
+                if _accumulates_over(item.context_expr):
+                    moved = source.unwrap(outer, item.context_expr, kept=loop.body)
+                    return unsafe("Accumulate round by round", moved)
+    header = f"with {source.text(backward.func.value)}.accumulate({models}):"
+    return unsafe("Accumulate over the rounds", source.wrap(loop.body, header))
+
+
+def _accumulates_over(node: ast.expr) -> bool:
+    """Whether it is a call of `accumulate`."""
+    return isinstance(node, ast.Call) and called_name(node) == "accumulate"

@@ -67,19 +67,24 @@ Whether a row is left without a key is for the data to say.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import Edits, FixSource, NoFixError, Report
 from gradlint.tape import Value, users_among
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.guards import filled
 from gradlint_rules.masks import Fill, fills, fills_rows, is_cleaned, is_softmax
 from gradlint_rules.met import met
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import taught
 from gradlint_rules.words import maker
 
 SEVERITY = Severity.WARNING
+_PUT_IN = "infinity is put in here"
+_SMALL = "-1e4"  # in every type of floating-point numbers; its exponential is zero
 _HELP = "Mask the keys alone, or fill with a large finite number: `masked_fill(mask, torch.finfo(x.dtype).min)`."
 
 
@@ -89,7 +94,9 @@ def check(paths: Paths) -> Iterator[Report]:
         fill = next(fills(found.value))
         cause = f"{maker(fill.choice)} can leave a row of {maker(found.value)} with nothing but minus infinity"
         message = f"{cause}{found.condition}: its gradient is NaN"
-        yield Report(found.at, message, _HELP, found.related(Related(fill.choice.at, "infinity is put in here")))
+        hints = {"is last": "yes" * filled(fill.choice)[1]}
+        related = found.related(Related(fill.choice.at, _PUT_IN))
+        yield Report(found.at, message, _HELP, related, hints=hints)
 
 
 def _of_nothing(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
@@ -105,3 +112,36 @@ def _of_nothing(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 def _is_reached(fill: Fill, *, cleaned: bool) -> bool:
     """Whether a row that is filled whole makes a gradient NaN."""
     return fill.is_added if cleaned else fills_rows(fill)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Puts a finite number in the place of infinity: the least of its type, where a name tells the type."""
+    at = next((each.at for each in finding.related if each.message == _PUT_IN), None)
+    if at is None or at.path != finding.at.path:
+        raise NoFixError("infinity is put in elsewhere")
+    infinity, logits = _parts(at, is_last=bool(finding.hints["is last"]), source=source)
+    least, edits = _SMALL, Edits()
+    if isinstance(logits, ast.Name | ast.Attribute):
+        finfo, edits = source.reference("torch.finfo")
+        least = f"{finfo}({source.text(logits)}.dtype).min"
+    return unsafe("Fill with a finite number", (source.replace(infinity, least), *edits))
+
+
+def _parts(at: Span, *, is_last: bool, source: FixSource) -> tuple[ast.expr, ast.expr]:
+    """The infinity in a choice, and the logits that it stands beside, as they are written."""
+    match source.statement(at):
+        case ast.Assign(targets=[ast.Subscript(value=logits)], value=value) as statement if at.line == statement.lineno:
+            return value, logits
+    call = source.expression(at)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        raise NoFixError("infinity is not written there")
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if not source.called(call.func).startswith("torch."):  # scores.masked_fill(mask, value)
+        given = [call.func.value, *given]
+    is_function = source.called(call.func) == "torch.where"
+    match given:
+        case [_, first, last] if is_function:
+            return (last, first) if is_last else (first, last)
+        case [logits, _, last]:
+            return last, logits
+    raise NoFixError("infinity is not written there")

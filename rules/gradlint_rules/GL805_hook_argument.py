@@ -67,18 +67,23 @@ A hook is judged where its function is in view; what `functools.partial` makes i
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Severity, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.library.hooks import WRITTEN
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import Edits, FixSource, NoFixError, Report
 from gradlint.tape import Fact, Tape
+from gradlint_rules.order import unused
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _MESSAGE = "the hook takes its argument for the gradient: `register_post_accumulate_grad_hook` gives it the parameter"
-_HELP = "Use the `.grad` of the argument."
+_HELP = "Use the `.grad` of the argument, or `register_hook`, which gives its hook the gradient."
+_REGISTERED = "registered here"
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -87,8 +92,52 @@ def check(paths: Paths) -> Iterator[Report]:
     for fact in paths.some(_mistaken):
         if fact.at not in reported:
             reported.add(fact.at)
-            yield Report(fact.at, _MESSAGE, _HELP, places(fact.at, *calls(fact.stack, ())))
+            registered = [Related(at, _REGISTERED) for at, _ in fact.related]
+            related = places(fact.at, *registered, *calls(fact.stack, ()))
+            yield Report(fact.at, _MESSAGE, _HELP, related, hints={"how": fact.detail, "argument": fact.text})
 
 
 def _mistaken(tape: Tape) -> Iterator[Fact]:
     yield from tape.facts("parameter-for-gradient")
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Gives a hook that reads gradients the gradient, and has one that writes to them write to the parameter's."""
+    places = [each.at for each in finding.related if each.message == _REGISTERED and each.at.path == finding.at.path]
+    node = source.expression(places[0]) if places else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        raise NoFixError("it is registered elsewhere")
+    if finding.hints["how"] != WRITTEN:
+        return unsafe("Give it the gradient", (source.replace_name(node.func, "register_hook"),))
+    return unsafe("Write to the gradient of the parameter", _of_parameter(finding, source))
+
+
+def _of_parameter(finding: Finding, source: FixSource) -> Edits:
+    """The gradient of the parameter in the place of the argument, which gets the name of what it is."""
+    hook, given = _hook(finding.at, source), finding.hints["argument"]
+    name = unused("parameter", hook)
+    edits: list[Edit] = [source.replace_name(each, name) for each in hook.args.args if each.arg == given]
+    for use in ast.walk(hook):
+        if isinstance(use, ast.Name) and use.id == given:
+            outer = next(source.around(use))
+            is_bared = isinstance(outer, ast.Attribute) and outer.attr == "data"
+            edits.append(source.replace(outer if is_bared else use, f"{name}.grad"))  # type: ignore[arg-type]
+    return tuple(edits)
+
+
+def _hook(at: Span, source: FixSource) -> ast.FunctionDef | ast.Lambda:
+    """The function around what it does with its argument; it is used for nothing else than this hook."""
+    statement = source.statement(at)
+    node = statement if isinstance(statement, ast.AugAssign) else source.expression(at)
+    for outer in source.around(node):
+        if isinstance(outer, ast.Lambda):
+            return outer
+        if isinstance(outer, ast.FunctionDef):
+            uses = [each for each in ast.walk(source.tree) if _is_named(each, outer.name)]
+            if len(uses) == 1:
+                return outer
+    raise NoFixError("it is no hook alone")
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return getattr(node, "id", None) == name or (isinstance(node, ast.Attribute) and node.attr == name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from gradlint.finding import Finding
@@ -86,3 +87,10 @@ def loop_around(statement: ast.AST, source: FixSource) -> ast.For | ast.While:
 def names_of(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     """The names that `node` loads or stores."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)}
+
+
+def unused(wish: str, node: ast.AST) -> str:
+    """A name like `wish` that nothing in `node` has: for a parameter, or the loop of a comprehension."""
+    taken = {name for each in ast.walk(node) for name in (getattr(each, "id", ""), getattr(each, "arg", ""))}
+    candidates = itertools.chain([wish], (f"{wish}_{number}" for number in itertools.count(1)))
+    return next(name for name in candidates if name not in taken)

@@ -7,6 +7,8 @@ does not accumulate.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -14,9 +16,10 @@ from gradlint.interpret import estimates
 from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
 from gradlint.interpret.values import NONE, TRUE, Abstract, Call, Function, Object, Symbol, Unknown
 from gradlint.library.frameworks.fabric import unchanged
+from gradlint.library.modules import is_module
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.machine import Frame, Machine
 
 ACCELERATOR = "accelerate.Accelerator"
 alias("accelerate.accelerator", "accelerate")
@@ -90,6 +93,8 @@ def typed_accelerator(m: Machine, symbol: Symbol, function_: Function, parameter
 def prepare(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """What it was given, in order."""
     given = [value for name, value in call.kwargs.items() if name in ("model", "optimizer", "data_loader", "scheduler")]
+    models = [value for value in (*call.args, *given) if is_module(value)]
+    accelerator.state["models"] = (*accelerator.state.get("models", ()), *models)
     return unchanged([*call.args, *given])
 
 
@@ -98,11 +103,26 @@ def backward(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """`accelerator.backward(loss)`."""
     if accelerator.state.get("divides"):
         at = call.frame.span(call.node)
-        m.emit(tape.Fact(at=at, what="accelerator-backward", related=((accelerator.at, "made"),)))
+        names = ", ".join(_titles(call.frame, accelerator.state.get("models", ())))
+        m.emit(tape.Fact(at=at, what="accelerator-backward", detail=names, related=((accelerator.at, "made"),)))
     from gradlint.library import autograd
 
     kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
     return autograd.backward(m, call.get(0, "loss") or NONE, call, "accelerator.backward", retain_graph=kept)
+
+
+def _titles(frame: Frame, models: tuple[Abstract, ...]) -> Iterator[str]:
+    """What these are called where a frame sees them: a name, or an attribute of the object whose method runs."""
+    owner, outer = frame.receiver, frame.parent
+    named = list(frame.locals.items())
+    if owner is not None:
+        selves = [name for name, value in named if value is owner]
+        named += [(f"{name}.{each}", value) for name in selves for each, value in owner.attrs.items()]
+    while outer is not None:
+        named += outer.locals.items()
+        outer = outer.parent
+    for model in models:
+        yield from itertools.islice((name for name, value in named if value is model), 1)
 
 
 @method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_")
