@@ -20,6 +20,10 @@ from gradlint.tape import May, Tape
 _Found = TypeVar("_Found")
 
 
+def _from_the_start(_: Tape) -> int:
+    return 0
+
+
 class Paths:
     """One tape for each path of an entry that was run; a traced run has one."""
 
@@ -35,13 +39,19 @@ class Paths:
         """What `find` finds, path by path: each is evidence of one path."""
         return (found for tape in self._tapes for found in find(tape))
 
-    def never(self, occurs: Callable[[Tape], object], may: May) -> bool | None:
-        """Whether something occurs on no path; None where it is not seen, and code that was not run may do it."""
+    def never(
+        self, occurs: Callable[[Tape], object], may: May, *, since: Callable[[Tape], int] = _from_the_start
+    ) -> bool | None:
+        """Whether something occurs on no path; None where it is not seen, and code that was not run may do it.
+
+        `since` says from which event of a path on it could: a side of a branch that the path had behind it then is no
+        matter.
+        """
         if any(map(occurs, self._tapes)):
             return False
         if not all(tape.complete for tape in self._tapes):
             return None
-        if any(tape.unrun(may) for tape in self._tapes):
+        if any(tape.unrun(may, since(tape)) for tape in self._tapes):
             self.unsettled |= may
             return None
         return True

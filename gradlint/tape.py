@@ -534,7 +534,7 @@ class May(enum.Flag):
     ANYTHING = TRAINING | WRITE | CUT | SPOIL | KEEP | LEAF
 
 
-def _nothing(_: May) -> bool:
+def _nothing(_: May, __: int) -> bool:
     return False
 
 
@@ -547,7 +547,10 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    unrun: Callable[[May], bool] = _nothing  # whether code that no path of the entry has run may do something
+    unrun: Callable[[May, int], bool] = _nothing  # whether code that no path has run may do something, since an event
+    branches: dict[object, int] = field(
+        default_factory=dict
+    )  # those met, and the number of events before the last time
     answers: dict[object, Any] = field(default_factory=dict)  # what rules have worked out about it, once it is whole
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
     _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)

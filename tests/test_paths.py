@@ -21,7 +21,7 @@ AT = Span("train.py", 1, 1, 1, 2)
 
 
 def tape(*, clips: int = 0, complete: bool = True, unrun: May = NOTHING) -> Tape:
-    path = Tape("train.py", complete=complete, unrun=lambda effects: bool(effects & unrun))
+    path = Tape("train.py", complete=complete, unrun=lambda effects, _: bool(effects & unrun))
     for _ in range(clips):
         path.write(Clip(at=AT))
     return path

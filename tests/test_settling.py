@@ -38,6 +38,11 @@ def train(settings):
         optimizer.step()
 """
 QUIET = "if self.settings.quiet: pass\n        else: name = 'loud'"
+LOUD = """if self.settings.quiet: pass
+        else:
+            name = 'loud'
+            if self.settings.short: pass
+            else: name += 'long'"""
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +62,7 @@ def codes(side: str, folder: Path) -> set[str]:
     [
         ("pass", "GL106"),
         (QUIET, "GL106"),
+        (LOUD, "GL106"),
         (QUIET + "\n        if self.settings.short: pass\n        else: name += 'long'", "GL106"),
         ("if self.settings.frozen: pass\n        else: cut = h", ""),
         ("cut = cut if self.settings.frozen else h", ""),
@@ -71,6 +77,38 @@ def test_a_claim_about_all_paths_waits_for_the_sides_that_could_refute_it(side: 
 def test_the_steps_for_it_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(settling, "MOST_STEPS", -1)
     assert codes(QUIET, tmp_path) == set()
+
+
+KEPT = """\
+import torch
+from torch import nn
+
+
+def train(settings):
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    losses = []
+    {before}
+    for x in torch.randn(3, 2, 4):
+        loss = net(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    {behind}
+"""
+ASKS = "if settings.plain: pass\n    else: settings.use(net)"
+
+
+@pytest.mark.parametrize(("before", "behind", "code"), [(ASKS, "pass", "GL508"), ("pass", ASKS, "")])
+def test_a_side_that_a_path_has_behind_it_is_no_matter(
+    before: str, behind: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(settling, "MOST_STEPS", -1)
+    path = tmp_path / "train.py"
+    path.write_text(KEPT.format(before=before, behind=behind))
+    found = analyze([path], select="GL508".__eq__, without_parts=[path]).findings
+    assert {finding.code for finding in found} == ({code} if code else set())
 
 
 LONG = """\

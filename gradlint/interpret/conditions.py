@@ -145,10 +145,18 @@ def decide(
     writes: bool = False,
 ) -> bool:
     """Whether a branch on `value` is taken; forks the path where that is unknown."""
-    known = truth(m, value)
+    known = truth_at(m, value, node)
     if known is not None:
         return known
     return choose(m, value, node, frame, default=default, picks_data=picks_data, writes=writes)
+
+
+def truth_at(m: Machine, value: Abstract, node: ir.Node) -> bool | None:
+    """Whether the test of a branch holds, to which the path has come; None where that is unknown."""
+    known = truth(m, value)
+    if known is not None and node in m.tape.branches:
+        m.tape.branches[node] = len(m.tape.events)
+    return known
 
 
 def choose(
@@ -179,6 +187,7 @@ def choose(
     set_to = _by_setting(m, test) if first is None and not is_refused else first
     default = default if set_to is None else set_to
     answer, free = m.oracle.decide(site, test, default, source, keeps=keeps, about=_of_machine(m, test))
+    m.tape.branches[node] = len(m.tape.events)
     if free:
         loop = next((loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None)
         text, holds = frame.text(node), answer

@@ -531,7 +531,7 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
         if position == len(node.values) - 1:
             return value
         said = conditions.asked(m, value, part)
-        known = conditions.truth(m, said)
+        known = conditions.truth_at(m, said, part)
         if known is None:
             known = conditions.choose(m, said, part, frame, default=default)
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
@@ -611,7 +611,7 @@ def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: i
 @handles(EVALUATE, ir.Conditional)
 def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
     asked = conditions.question(m, node.test, frame)
-    known = conditions.truth(m, asked)
+    known = conditions.truth_at(m, asked, node.test)
     taken = conditions.choose(m, asked, node.test, frame, whole=node) if known is None else known
     return m.evaluate(node.then if taken else node.otherwise, frame)
 

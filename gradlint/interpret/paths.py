@@ -432,7 +432,7 @@ def explore(
         lost = lost and is_lost(made)
         open_ = [site for site, _ in oracle.taken if len(visited[site].sides) < 2]
         for site in open_:
-            turned = _turned(oracle, site)
+            turned = turned_at(oracle, site)
             visited[site].turned = visited[site].turned or turned
             pending.add(turned, turns=site, saves=site in oracle.sought or (lost and site is open_[-1]))
         for turned in _of_machine(oracle):
@@ -632,7 +632,7 @@ def _rounds(sites: list[Site], visited: dict[Site, Visited]) -> Iterator[Plan]:
             yield frozenset({((site, None), not default), ((site, 1), default)})
 
 
-def _turned(oracle: Oracle, site: Site) -> Plan:
+def turned_at(oracle: Oracle, site: Site) -> Plan:
     """The choices of a run up to `site`, which goes the other way."""
     plan = {}
     for choice, side in oracle.taken.items():

@@ -61,7 +61,7 @@ _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
-MOST_OF_A_PART = 16_000  # of a part, on one path
+MOST_OF_A_PART = MAX_STEPS  # of a part, on one path
 MOST_OF_A_PARTS_PATHS = 6_000  # behind which no more are begun
 MOST_PREPARING = 2_500  # of the constructor of what is entered and trains nothing; then nothing is known of the object
 MOST_PREPARING_A_PART = 8_000  # of the constructor of a part
@@ -580,9 +580,8 @@ def run_more(
 
 def _note_untaken(session: Session, tapes: Iterable[tape.Tape]) -> None:
     """Has the tapes answer for the sides that none of them took."""
-    unrun = functools.cache(functools.partial(settling.is_open, session))
     for made in tapes:
-        made.unrun = unrun
+        made.unrun = functools.cache(functools.partial(settling.is_open, session, made.branches))
 
 
 def _is_judged(made: tape.Tape) -> bool:

@@ -6,7 +6,7 @@ is not known. Such sides are few, and most entries leave no such question open; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,18 +53,32 @@ def settle(
 def _run(session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan) -> tape.Tape | None:
     """The tape of a path; None where a call on it takes all the steps, which is no reason to begin the entry again."""
     before, passed_over = session.steps, dict(session.passed_over)
+    oracle = paths.Oracle(plan, session.visited)
     try:
-        return run(paths.Oracle(plan, session.visited))
+        made = run(oracle)
     except paths.Restart:
         session.passed_over = passed_over
         return None
     finally:
         session.settled += session.steps - before
+    _note_ways(oracle)
+    return made
 
 
-def is_open(session: Session, may: tape.May) -> bool:
-    """Whether a side that no path took may have one of these effects, in what it calls, too."""
-    return any(True for _ in _open(session, may))
+def _note_ways(oracle: paths.Oracle) -> None:
+    """Notes how a path came to the branches that it alone has met: they stand behind the sides that it took."""
+    for site, _ in oracle.taken:
+        seen = oracle.visited[site]
+        if len(seen.sides) < 2 and not seen.turned:
+            seen.turned = paths.turned_at(oracle, site)
+
+
+def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: int) -> bool:
+    """Whether a side that no path took may have one of these effects, in what it calls, too.
+
+    Behind an event, only a branch that the path `met` there can have it.
+    """
+    return any(not since or met.get(site, 0) > since for site, _ in _open(session, may))
 
 
 def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:

@@ -590,7 +590,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         cycles.come_round(m, branch, node, frame)
     if branch.ahead:
         ahead.show(m, branch)
-    known = conditions.truth(m, value)
+    known = conditions.truth_at(m, value, node.test)
     if known is not None:
         if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
             m.emit(

@@ -84,7 +84,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Kept, Kind, May, OptimizerStep, Tape, Value
+from gradlint.tape import Iteration, Kept, Kind, May, OptimizerStep, Tape, Value
 from gradlint_rules.asked import of_tape
 from gradlint_rules.devices import is_below
 from gradlint_rules.training import kept_detached
@@ -111,7 +111,17 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _is_never_needed(keeping: _Keeping, paths: Paths) -> bool:
     """Whether no later backward needs what is kept there on any path, whatever was not run."""
-    return bool(paths.never(lambda tape: keeping in _needed_on(tape), May.BACKWARD))
+
+    def since(tape: Tape) -> int:
+        return min((_begun(event, tape) for event in tape.of(Kept) if (event.at, event.how) == keeping), default=0)
+
+    return bool(paths.never(lambda tape: keeping in _needed_on(tape), May.BACKWARD, since=since))
+
+
+def _begun(event: Kept, tape: Tape) -> int:
+    """When the loop began that keeps something."""
+    loop = event.iteration[-1][0] if event.iteration else None
+    return next((each.order for each in tape.of(Iteration) if each.loop == loop and each.begins), 0)
 
 
 @of_tape
