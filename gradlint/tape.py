@@ -548,9 +548,7 @@ class Tape:
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
     unrun: Callable[[May, int], bool] = _nothing  # whether code that no path has run may do something, since an event
-    branches: dict[object, int] = field(
-        default_factory=dict
-    )  # those met, and the number of events before the last time
+    branches: dict[object, int] = field(default_factory=dict)  # those met, with how many events were before it last
     answers: dict[object, Any] = field(default_factory=dict)  # what rules have worked out about it, once it is whole
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
     _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)
