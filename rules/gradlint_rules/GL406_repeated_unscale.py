@@ -4,7 +4,9 @@
 
 ## What it does
 Reports the second `unscale_` of an optimizer since the last `scaler.update()`: once for each parameter group, or in
-gradient accumulation on every micro-batch. An `unscale_` after the step is the same mistake.
+gradient accumulation on every micro-batch. An `unscale_` after the step is the same mistake. So is Accelerate's
+`clip_grad_norm_` in every round of `accumulate`: it unscales first, whether the round ends a window or not. Where the
+precision or the length of a window is a setting, that is a warning.
 
 ## Why it matters
 Gradients can be divided by the scale once only, so the scaler refuses: "unscale_() has already been called on this
@@ -52,6 +54,7 @@ for window in torch.randn(3, 2, 8, 4):
 ## What it does not report
 - Several optimizers, each unscaled once.
 - A scaler that is disabled on this path.
+- A clip by Accelerate under `if accelerator.sync_gradients:`; an accelerator that is not told its precision.
 - Rounds that end with a step of something out of view, such as `xm.optimizer_step(optimizer)`.
 
 ## Limits
@@ -65,8 +68,8 @@ from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, Report
-from gradlint.tape import Event, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
+from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import Event, Fact, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
 from gradlint_rules.scaling import unscaled_once
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -88,6 +91,19 @@ def check(paths: Paths) -> Iterator[Report]:
         if again.at not in told:
             told.add(again.at)
             yield _report(first, again, is_alone=again.at in alone and first.at != again.at)
+    for fact in paths.some(lambda tape: tape.facts("accelerator-unscales")):
+        if fact.at not in told:
+            told.add(fact.at)
+            yield _within_a_window(fact)
+
+
+def _within_a_window(fact: Fact) -> Report:
+    """Of `accelerator.clip_grad_norm_` in every round of `accumulate`: what a setting decides is a warning."""
+    when = " where the settings ask for float16 and windows of several rounds" if fact.detail == "setting" else ""
+    message = f"`{fact.text}` unscales the gradients in every round of a window: the second one raises{when}"
+    help_ = "Clip at the end of a window alone: `if accelerator.sync_gradients:`."
+    severity = Severity.WARNING if fact.detail == "setting" else None
+    return Report(fact.at, message, help_, severity=severity, hints={"window": "yes"})
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
@@ -122,4 +138,6 @@ def _report(first: Event, again: Unscale, *, is_alone: bool) -> Report:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Unscales once."""
+    if finding.hints.get("window"):
+        raise NoFixError("whether the gradients are synchronised is to be asked")
     return unsafe("Unscale once", unscaled_once(finding, source))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import estimates
 from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
-from gradlint.interpret.values import NONE, TRUE, Abstract, Call, Function, Object, Symbol, Unknown
+from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Function, Object, Symbol, Unknown
 from gradlint.library.frameworks.fabric import unchanged
 from gradlint.library.modules import is_module
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 ACCELERATOR = "accelerate.Accelerator"
+_WINDOW = "accelerate.accumulation"  # what `accumulate` gives
 alias("accelerate.accelerator", "accelerate")
 _OWN = frozenset(
     (
@@ -72,7 +73,21 @@ def make(m: Machine, call: Call) -> Abstract:
     window = estimates.estimated(m, call.kwargs.get("gradient_accumulation_steps"))
     if window is not None and window > 1:
         m.emit(tape.Fact(at=at, what="accelerator-divides", detail=str(window), text=call.frame.text(call.node)))
-    return Object(ACCELERATOR, at, {"divides": window is not None and window > 1})
+    state = {"divides": window is not None and window > 1, "unscales again": _unscales_again(call, window)}
+    return Object(ACCELERATOR, at, state)
+
+
+def _unscales_again(call: Call, window: int | None) -> str:
+    """What says that the gradients of a window can be unscaled more than once: float16, and windows of several rounds.
+
+    "" where something says that they cannot.
+    """
+    precision, rounds = call.kwargs.get("mixed_precision"), call.kwargs.get("gradient_accumulation_steps")
+    settings = [isinstance(given, Unknown) for given in (precision, rounds)]
+    is_half = settings[0] or (isinstance(precision, Const) and precision.value == "fp16")
+    if not is_half or not (settings[1] or (window or 0) > 1):
+        return ""
+    return "setting" if any(settings) else "written"
 
 
 @guesses(*_OWN)
@@ -127,9 +142,13 @@ def _titles(frame: Frame, models: tuple[Abstract, ...]) -> Iterator[str]:
 
 @method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_")
 def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
-    """`accelerator.clip_grad_norm_(parameters, …)`: it unscales first."""
+    """`accelerator.clip_grad_norm_(parameters, …)`: it unscales first, whether this round ends a window or not."""
     from gradlint.library.clipping import clip
 
+    said, is_inside = accelerator.state.get("unscales again"), accelerator.state.get("accumulates")
+    if said and is_inside and accelerator.state.get("asked") != m.rounds:
+        at = call.frame.span(call.node)
+        m.emit(tape.Fact(at=at, what="accelerator-unscales", detail=said, text=call.frame.text(call.node)))
     return clip(m, call.get(0, "parameters"), call)
 
 
@@ -149,7 +168,23 @@ def region(m: Machine, accelerator: Object, call: Call) -> Abstract:
     if call.called in ("accumulate", "no_sync") and accelerator.state.get("divides"):
         at = call.frame.span(call.node)
         m.emit(tape.Fact(at=at, what="accelerator-accumulates", related=((accelerator.at, "made"),)))
+    if call.called == "accumulate":
+        return Object(_WINDOW, call.frame.span(call.node), {"accelerator": accelerator})
     return Object("builtins.harmless-context", call.frame.span(call.node))
+
+
+@method(_WINDOW, "__enter__")
+def enter_window(m: Machine, window: Object, call: Call) -> Abstract:
+    """A round of a window begins."""
+    window.state["accelerator"].state["accumulates"] = True
+    return m.unknown("context", data=True)
+
+
+@method(_WINDOW, "__exit__")
+def leave_window(m: Machine, window: Object, call: Call) -> Abstract:
+    """It ends."""
+    window.state["accelerator"].state["accumulates"] = False
+    return FALSE
 
 
 @method(ACCELERATOR, "autocast")
@@ -171,6 +206,7 @@ def same(m: Machine, accelerator: Object, call: Call) -> Abstract:
 @attribute(ACCELERATOR, "sync_gradients")
 def sync_gradients(m: Machine, accelerator: Object, at: Call) -> Abstract:
     """Whether this micro-batch ends a window: here each one does."""
+    accelerator.state["asked"] = m.rounds
     return TRUE
 
 
