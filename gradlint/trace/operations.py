@@ -125,6 +125,7 @@ _DATA = frozenset(
         "from_file",
     ]
 )
+_SOFTMAX = frozenset(["softmax", "log_softmax"])
 _SHAPED = frozenset(["expand_as", "view_as", "reshape_as", "type_as", "to"])
 _COPIES = frozenset(["tensor", "as_tensor", "new_tensor", "scalar_tensor", "full", "asarray", "from_numpy"])
 
@@ -148,6 +149,7 @@ class Spec:
     zero_gradient: bool = False
     missing: bool = False
     is_loss: bool = False
+    is_softmax: bool = False  # or its logarithm
     reflected: bool = False  # called for `1 - x`: the tensor stands on the right
     special: str = ""
 
@@ -238,6 +240,7 @@ def _judge(func: Callable[..., Any]) -> Spec:
         zero_gradient=known is not None and known.zero_gradient,
         missing=known is not None and known.missing_derivative,
         is_loss=is_loss_function(title),
+        is_softmax=name in _SOFTMAX,
         reflected=name in _REFLECTED,
     )
 

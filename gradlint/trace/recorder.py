@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gradlint.tape import Cut, Kind
+from gradlint.tape import COMPUTED_ANEW, Cut, Kind
 from gradlint.trace import escapes
 from gradlint.trace.capture import is_captured
 from gradlint.trace.frames import Place, here, is_torchs, is_users, local, nearest
 from gradlint.trace.memory import storage_key
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
-from gradlint.trace.records import Cell, Op, Written, serial
-from gradlint.trace.source import context, loss_name
+from gradlint.trace.records import ROW_OF_NOTHING, Cell, Op, Written, serial
+from gradlint.trace.source import context, is_for_itself, is_property, loss_name
 
 if TYPE_CHECKING:
     from gradlint.trace.session import Session
@@ -36,6 +36,7 @@ _LEAF_VIEW = "a view of a leaf Variable that requires grad"
 _PAIRED = frozenset({"broadcast_tensors", "meshgrid"})  # each result is a view of the argument in its place
 _SUMS = frozenset({"add", "add_", "radd", "iadd"})
 _KEPT = frozenset({int, float, str, bool, slice})  # types of arguments that a record keeps as they are
+_GETITEM = "torch.Tensor.__getitem__"
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
 _OUT = "functions with out=... arguments don't support"
@@ -149,6 +150,8 @@ class Recorder(TorchFunctionMode):
                     made.flags |= {"zero-gradient"}
                 self.memory.remember(out, made)
                 self._judge(judged, made)
+                if judged.is_softmax and given and _has_row_of_nothing(given[0], out, args, kwargs):
+                    made.flags |= {ROW_OF_NOTHING}
                 if judged.is_loss or (out.requires_grad and not out.dim()):
                     for each in self.session.on_loss_made:
                         each(out, made)
@@ -303,10 +306,24 @@ class Recorder(TorchFunctionMode):
             after.cell = cell = self._log(target, judged, place, counted)
             if previous.held is not None:
                 previous.held.cell = cell
+        if self._is_lost(target, previous, place):
+            self.session.note("fact", place, what="lost-write", op=previous, detail="")
         previous.cell = cell
         if previous.held is not None and not self.session.steppers:
             return  # initialisation
         self.session.note("inplace", place, before=previous, after=after, by=inputs[1:], written=cell.writes[-1])
+
+    def _is_lost(self, target: Tensor, previous: Op, place: Place) -> bool:
+        """Whether a statement writes into a copy that was made for it: of rows, or of what an attribute computes."""
+        if not place or previous.kind is not Kind.OPERATION or "data" in previous.flags or target._is_view():
+            return False
+        own = [each for each in previous.place[:2] if each.activation == place[0].activation]
+        if not own or not is_for_itself(place[0].code, own[0].instruction, place[0].instruction):
+            return False
+        first = previous.place[0]
+        is_own = own[0] is first
+        is_copy = is_own and (COMPUTED_ANEW in previous.flags or previous.name == _GETITEM)
+        return is_copy or (not is_own and is_property(first.code, first.instruction))
 
     def _stays(self, target: Tensor, inputs: tuple[Op, ...]) -> bool:
         """Whether one record does for a value before and after a write: that of a counter, say."""
@@ -552,6 +569,14 @@ class Recorder(TorchFunctionMode):
         if code is not None and is_users(code):
             op = self.memory.of(tensor, here())
             self.session.hooks.setdefault(code, (self.session.moment(), here(), op, is_method))
+
+
+def _has_row_of_nothing(logits: Tensor, out: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether all that a softmax is taken of is minus infinity somewhere; asked only where a gradient comes back."""
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if not isinstance(dim, int) or not out.requires_grad or is_captured(logits) or not logits.numel():
+        return False
+    return bool(logits.detach().isneginf().all(dim).any())
 
 
 def _made_in_inference(op: Op) -> None:

@@ -16,6 +16,7 @@ from gradlint.contracts import Contract
 from gradlint.tape import Cut, Kind
 from gradlint.trace.frames import Place
 
+ROW_OF_NOTHING = "row-of-nothing"  # on a softmax: somewhere all that it was taken of was minus infinity
 serial = itertools.count(1)
 
 

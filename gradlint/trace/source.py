@@ -76,6 +76,7 @@ class _File:
     functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
     contexts: dict[Position, str] = field(default_factory=dict)
     returned: set[Position] = field(default_factory=set)
+    statements: set[Position] = field(default_factory=set)  # calls and items that are written, and nothing is made of
     comprehensions: list[_Comprehension] = field(default_factory=list)
 
 
@@ -154,6 +155,10 @@ def _index(found: _File, node: ast.AST) -> None:
             found.names[extent(node)] = ast.unparse(target)
         case ast.Return(value=ast.expr() as value):
             found.returned.add(extent(value))
+        case ast.Expr(value=ast.Call() as value):
+            found.statements.add(extent(value))
+        case ast.Subscript(ctx=ast.Store()):
+            found.statements.add(extent(node))
         case ast.Compare(left=ast.Attribute(attr="grad") as gradient, ops=[ast.Is() | ast.IsNot(), *_]):
             found.contexts[extent(gradient)] = "glance"
         case ast.Attribute(attr=name, value=ast.Attribute() as gradient) if name in GLANCES:
@@ -540,3 +545,21 @@ def loss_name(place: Place) -> str:
 @once
 def _is_returned(code: CodeType, instruction: int) -> bool:
     return position(Frame(0, code, instruction)) in _file(code.co_filename).returned
+
+
+@once
+def is_for_itself(code: CodeType, instruction: int, within: int) -> bool:
+    """Whether what is evaluated at an instruction is for the statement around it alone: `x[mask].zero_()`."""
+    statement = position(Frame(0, code, within))
+    if statement not in _file(code.co_filename).statements:
+        return False
+    line, column, end_line, end_column = position(Frame(0, code, instruction))
+    begins = statement[:2] <= (line, column)
+    return begins and (end_line, end_column) <= statement[2:] and (line, column, end_line, end_column) != statement
+
+
+@once
+def is_property(code: CodeType, instruction: int) -> bool:
+    """Whether a function computes an attribute for each access, and returns what it evaluates at an instruction."""
+    decorators = getattr(function(code), "decorator_list", ())
+    return any(ast.unparse(each) == "property" for each in decorators) and _is_returned(code, instruction)

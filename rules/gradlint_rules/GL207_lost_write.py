@@ -69,6 +69,7 @@ from gradlint.tape import COMPUTED_ANEW, Event, InPlace, Tape, Value
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _HELP = "Assign the whole: `layer.weight = layer.weight.clamp(…)`, `x[rows] = …`."
 
 

@@ -62,7 +62,8 @@ assert model.weight.isfinite().all()
 - `scaled_dot_product_attention`, which gives zeros there.
 
 ## Limits
-Whether a row is left without a key is for the data to say.
+Whether a row is left without a key is for the data to say: a traced run reports the softmax where it was, and where the
+gradient of a parameter came out as NaN, in the steps that are recorded.
 """
 
 from __future__ import annotations
@@ -80,9 +81,10 @@ from gradlint_rules.masks import Fill, fills, fills_rows, is_cleaned, is_softmax
 from gradlint_rules.met import met
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import taught
-from gradlint_rules.words import maker
+from gradlint_rules.words import maker, places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _PUT_IN = "infinity is put in here"
 _SMALL = "-1e4"  # in every type of floating-point numbers; its exponential is zero
 _HELP = "Mask the keys alone, or fill with a large finite number: `masked_fill(mask, torch.finfo(x.dtype).min)`."
@@ -94,12 +96,31 @@ def check(paths: Paths) -> Iterator[Report]:
         fill = next(fills(found.value))
         cause = f"{maker(fill.choice)} can leave a row of {maker(found.value)} with nothing but minus infinity"
         message = f"{cause}{found.condition}: its gradient is NaN"
-        hints = {"is last": "yes" * filled(fill.choice)[1]}
-        related = found.related(Related(fill.choice.at, _PUT_IN))
-        yield Report(found.at, message, _HELP, related, hints=hints)
+        yield Report(found.at, message, _HELP, found.related(_put_in(fill)), hints=_hints(fill))
+    for fact in paths.some(lambda tape: tape.facts("row-of-nothing")):
+        if fact.value is not None:
+            yield _seen(fact.value)
+
+
+def _seen(softmax: Value) -> Report:
+    """Of a row that a run saw, and the NaN gradients behind it."""
+    message = f"a row that {maker(softmax)} was taken of was nothing but minus infinity: its gradient is NaN"
+    found = list(fills(softmax))
+    hints = _hints(found[0]) if found else {}
+    return Report(softmax.at, message, _HELP, places(softmax.at, *map(_put_in, found)), hints=hints)
+
+
+def _put_in(fill: Fill) -> Related:
+    return Related(fill.choice.at, _PUT_IN)
+
+
+def _hints(fill: Fill) -> dict[str, str]:
+    return {"is last": "yes" * filled(fill.choice)[1]}
 
 
 def _of_nothing(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    if arrival.tape.traced:
+        return  # a run has seen whether there was one
     values = taught(arrival.sink, arrival.tape)
     softmaxes = [(value, list(fills(value))) for value in values if is_softmax(value)]
     above = users_among(arrival.sink.graph) if any(found for _, found in softmaxes) else {}

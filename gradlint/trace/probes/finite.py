@@ -13,7 +13,7 @@ import torch
 
 from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage, maker_of, nodes, saved
-from gradlint.trace.records import Op
+from gradlint.trace.records import ROW_OF_NOTHING, Op
 from gradlint.trace.session import Session, Stepper
 
 _SUSPECTS = frozenset([
@@ -44,7 +44,8 @@ class _Watch:
         if is_captured(loss):
             return
         suspects = [node for node in nodes([loss]) if node.name().partition("Backward")[0] in _SUSPECTS]
-        if not suspects:
+        softmax = next((each for each in lineage([op]) if ROW_OF_NOTHING in each.flags), None)
+        if not suspects and softmax is None:
             return
         with self.session.paused():
             if not _is_finite([loss]) and not _is_finite(
@@ -52,6 +53,7 @@ class _Watch:
             ):
                 self.is_over = True  # it has happened, and nothing here was to blame
                 return
+            self.suspect = self.suspect or softmax
             for node in suspects:
                 node.register_hook(self._hook(node, op))
 
@@ -64,7 +66,8 @@ class _Watch:
         with self.session.paused():
             self.is_over = not _is_finite([parameter.grad for parameter in parameters])
         if self.is_over:
-            self.session.note("fact", suspect.place, what="not-finite", op=suspect, detail="")
+            what = ROW_OF_NOTHING if ROW_OF_NOTHING in suspect.flags else "not-finite"
+            self.session.note("fact", suspect.place, what=what, op=suspect, detail="")
 
     def _hook(self, node: Any, loss: Op) -> Callable[..., None]:
         def hook(gradients: Sequence[Any], given: Sequence[Any]) -> None:
