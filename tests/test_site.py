@@ -1,10 +1,13 @@
 """The documentation: its site builds without a warning, and what its pages show is what happens."""
 
+import json
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 
+import browser
 import pytest
 from commandline import Run
 from truth import observe
@@ -51,6 +54,71 @@ def test_the_page_that_a_finding_links_to_is_there(site: pathlib.Path) -> None:
         assert f"<title>{rule.name} ({rule.code})" in page.read_text(encoding="utf-8")
     listed = (site / "rules" / "index.html").read_text(encoding="utf-8")
     assert all(rule.code in listed for rule in rules().values())
+
+
+READER = """
+<script type="module">
+const program = document.getElementById("program");
+const until = async (holds) => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 50));
+};
+const status = () => document.getElementById("status").textContent;
+const findings = () => Array.from(document.querySelectorAll("#findings li"), (row) => row.innerText);
+await until(() => /finding|loaded:/.test(status()));
+const marked = document.querySelector("#lines [class]:not([class=''])")?.innerText;
+const said = {status: status(), first: findings(), text: program.value, marked};
+if (!/loaded:/.test(status())) {
+  program.value = "x = (\\n";
+  program.dispatchEvent(new Event("input"));
+  await until(() => findings()[0]?.includes("GL001"));
+  said.broken = findings();
+  document.getElementById("share").click();
+  await until(() => location.hash.startsWith("#program="));
+  said.link = location.hash;
+  program.value = "";
+  dispatchEvent(new HashChangeEvent("hashchange"));
+  await until(() => program.value !== "");
+  said.again = program.value;
+}
+await fetch("/told", {method: "POST", body: JSON.stringify(said)});
+</script>
+"""
+
+
+def test_the_playground_checks_a_program_in_the_browser(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    if browser.BROWSER is None or not (site / "playground" / "pyodide").is_dir():
+        pytest.skip("the playground needs a browser, and `npm ci` in tools/browser")
+    with browser.served(site, READER) as (address, posted):
+        said = browser.told(f"{address}/playground/#rule=GL103", posted, tmp_path, seconds=150)
+    examples = {each["code"]: each["program"] for each in json.loads((site / "playground/examples.json").read_text())}
+    assert said["text"] == examples["GL103"]
+    assert said["status"].startswith("1 finding"), said
+    assert "GL103" in said["first"][0]
+    assert f"line {said['marked']}: GL103" in said["first"][0]
+    assert "'(' was never closed" in said["broken"][0]
+    assert said["again"] == "x = (\n"
+
+
+def test_each_rule_can_be_tried(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Its page leads to its example, which is a program in which it finds something."""
+    examples = json.loads((site / "playground/examples.json").read_text(encoding="utf-8"))
+    assert {each["code"] for each in examples} >= {code for code in rules() if re.match(r"GL[1-9]", code)}
+    for each in examples:
+        page = (site / "rules" / each["name"] / "index.html").read_text(encoding="utf-8")
+        assert f'href="../../playground/#rule={each["code"]}"' in page
+        assert "# expect" not in each["program"]
+
+
+def test_the_playground_finds_what_check_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    check = runpy.run_path(str(DOCS / "playground" / "check.py"))["check"]
+    text = "for x in torch.randn(9, 3):\n    model(x).mean().backward()\n    optimizer.step()\n"
+    top = "import torch\nmodel = torch.nn.Linear(3, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    found = json.loads(check(top + text))
+    assert [(each["code"], each["line"]) for each in found["findings"]] == [("GL501", 5)]
+    assert found["mended"] == top + text.replace(":\n", ":\n    optimizer.zero_grad()\n")
+    assert json.loads(check(found["mended"])) == {"findings": [], "mended": None, "error": None, "fixes": True}
+    assert [each["code"] for each in json.loads(check("x = (\n"))["findings"]] == ["GL001"]
 
 
 def test_what_a_page_includes_is_there(site: pathlib.Path) -> None:

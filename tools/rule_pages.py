@@ -38,11 +38,21 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages of the rules, and their list."""
     for rule in _ours().values():
-        files.append(File.generated(config, _path(rule), content=rule.page))
+        files.append(File.generated(config, _path(rule), content=with_trial(rule)))
     files.append(File.generated(config, INDEX, content=index()))
     for schema in sorted(SCHEMAS.glob("*.json")):
         files.append(File.generated(config, f"schemas/{schema.name}", content=schema.read_text(encoding="utf-8")))
     return files
+
+
+def with_trial(rule: Rule) -> str:
+    """The page of a rule, with a link behind its first bad program that opens that in the playground."""
+    before, heading, after = rule.page.partition("\n## Example\n")
+    program, end, rest = after.partition("\n```\n")
+    if not end or "```python" not in program:
+        return rule.page
+    link = f'<a href="../../playground/#rule={rule.code}">Try it in the browser</a>'
+    return f"{before}{heading}{program}{end}\n{link}\n{rest}"
 
 
 def index() -> str:

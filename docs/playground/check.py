@@ -1,0 +1,70 @@
+"""What the playground asks of gradlint, in the browser: the findings in a program, and the program with its fixes."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import types
+
+sys.path.insert(0, "/gradlint")
+
+try:
+    import libcst  # noqa: F401  where it could be loaded
+
+    FIXES = True
+except ImportError:
+    FIXES = False
+    _second = types.ModuleType("gradlint.source.concrete")  # reads what is newer than this Python, which is the newest
+    _second.read = lambda _text: types.SimpleNamespace(line=None, newer=())
+    _second.comments = lambda _text: None
+    sys.modules[_second.__name__] = _second
+
+from gradlint import checker, config
+from gradlint.errors import UserError
+from gradlint.finding import Finding
+from gradlint.fix.attach import Files
+from gradlint.fix.offers import Trials, offered
+from gradlint.fix.trial import changed
+from gradlint.report._object import not_reached
+
+FILE = pathlib.Path("train.py")
+
+
+def check(text: str) -> str:
+    """The findings in a program, and the program with all of their fixes (null where there is none), as JSON."""
+    settings_for = config.settings_finder(lambda settings: settings, isolated=True)
+    try:
+        checked = checker.check([FILE], settings_for, given={FILE: text.encode("utf-8", "replace")}, jobs=1)
+        settings = settings_for(pathlib.Path.cwd())
+        found = offered(checked, settings) if FIXES else checked.wanted(settings)
+        outcome = checked.outcome(settings, findings=found)
+        mended = _mended(checked, [each for each in found if each.fix is not None])
+    except UserError as error:
+        return json.dumps({"findings": [], "mended": None, "error": str(error), "fixes": FIXES})
+    findings = [_told(each) for each in (*outcome.findings, *not_reached(outcome))]
+    return json.dumps({"findings": findings, "mended": mended, "error": None, "fixes": FIXES})
+
+
+def _mended(checked: checker.Checked, found: list[Finding]) -> str | None:
+    files = Files(checked.texts.text)
+    together = Trials(checked, files).together(found)
+    given = {pathlib.Path(path): content for path, content in checked.texts.given.items()}
+    after = changed(checked, given, together, files).contents[FILE]
+    return None if after == given[FILE] else after.decode()
+
+
+def _told(finding: Finding) -> dict[str, object]:
+    at = finding.at
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.label,
+        "message": finding.message,
+        "help": finding.help,
+        "fix": finding.fix.message if finding.fix else None,
+        "line": at.line,
+        "column": at.column,
+        "endLine": at.end_line,
+        "endColumn": at.end_column,
+    }
