@@ -146,12 +146,9 @@ def act(project: pathlib.Path, **inputs: str) -> subprocess.CompletedProcess[str
     step = steps()["Run gradlint"]
     given = {name: each.get("default", "") for name, each in loaded(ACTION)["inputs"].items()} | inputs
     variables = {name: _filled(value, given) for name, value in step["env"].items()}
-    return run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        project,
-        RUNNER_TEMP="/nowhere",
-        **variables,
-    )
+    surroundings = {"RUNNER_TEMP": "/nowhere", "GITHUB_STEP_SUMMARY": ""}
+    variables |= {name: inputs.get(name, value) for name, value in surroundings.items()}
+    return run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], project, **variables)
 
 
 def _filled(value: str, inputs: dict[str, str]) -> str:
@@ -180,6 +177,46 @@ def test_the_action_takes_arguments_as_they_are(project: pathlib.Path) -> None:
     assert not (project / "pwned").exists()
     assert act(project, arguments="--fail-on\nnever").returncode == 0
     assert act(project, arguments="--selct\nGL001").returncode == 2
+
+
+GH = """\
+#!/usr/bin/env bash
+case " $* " in
+    *" --jq "*) cat comments ;;
+    *) printf '%s\\n' "$@" > called; sed 's/^/body: /' "$RUNNER_TEMP/gradlint.md.comment" >> called ;;
+esac
+"""
+
+
+def commented(project: pathlib.Path, runner: pathlib.Path, before: str) -> str:
+    """What the action's step calls of GitHub's command, where these comments of ours stand."""
+    (project / "comments").write_text(before)
+    (project / "called").unlink(missing_ok=True)
+    (runner / "gh").write_text(GH)
+    (runner / "gh").chmod(0o755)
+    step = steps()["Comment"]
+    variables = {"RUNNER_TEMP": str(runner), "GITHUB_REPOSITORY": "a/b", "NUMBER": "7", "GH_TOKEN": "secret"}
+    path = f"{runner}{os.pathsep}{os.environ['PATH']}"
+    ran = run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], project, PATH=path, **variables)
+    assert ran.returncode == 0, ran.stderr
+    return (project / "called").read_text() if (project / "called").exists() else ""
+
+
+def test_the_action_sums_up_and_comments_once(project: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    runner = tmp_path / "runner"
+    runner.mkdir()
+    assert commented(project, runner, "") == ""  # gradlint did not run
+    summary = runner / "summary"
+    ran = act(project, paths="train.py", RUNNER_TEMP=str(runner), GITHUB_STEP_SUMMARY=str(summary))
+    assert ran.returncode == 1
+    assert "[GL102 detached-loss](" in summary.read_text()
+    first = commented(project, runner, "")
+    assert "POST\nrepos/a/b/issues/7/comments\n" in first
+    assert "body: <!-- gradlint -->\nbody: ### gradlint: Found 1 error in 1 file" in first
+    assert "PATCH\nrepos/a/b/issues/comments/12\n" in commented(project, runner, "12\n34\n")
+    (runner / "gradlint.md").write_text("### gradlint: Nothing found in 1 file\n")
+    assert commented(project, runner, "") == ""
+    assert "Nothing found" in commented(project, runner, "12\n")
 
 
 def test_no_input_is_pasted_into_a_script() -> None:

@@ -1,4 +1,4 @@
-"""The reports for machines: SARIF, GitHub, GitLab, JUnit, JSON lines, and the count by rule."""
+"""The reports for machines: SARIF, GitHub, GitLab, JUnit, JSON lines, Markdown, and the count by rule."""
 
 import json
 import os
@@ -122,3 +122,26 @@ def test_every_format_can_tell_of_nothing_and_of_an_absent_text(name: str) -> No
     assert isinstance(render(name, outcome()), str)
     outside = Finding("GL001", "syntax-error", Severity.ERROR, "m", Span(os.path.abspath("/x/y.py"), 9, 1, 12, 1))
     assert isinstance(render(name, outcome(outside, lines=[])), str)
+
+
+def test_markdown_tells_the_worst_first_in_a_table_that_no_text_can_leave() -> None:
+    hostile = finding(4, Severity.NOTE, message="`a|b<!--\n@you` at www.example.org, [x](http://y)", help="Do it.")
+    heading, _, _, _, *rows = render("markdown", outcome(hostile, finding())).splitlines()
+    assert heading == "### gradlint: Found 1 error and 1 note in 1 file"
+    assert [row.split(" | ")[0] for row in rows] == ["| error", "| note"]
+    assert rows[0].split(" | ")[1] == "<code>a b.py&#58;3&#58;8</code>"
+    said = rows[1].split(" | ")[3]
+    assert said.startswith(
+        "<code>a&#124;b&#60;&#33;--&#92;n&#64;you</code> at www&#46;example.org, &#91;x&#93;(http&#58;"
+    )
+    assert said.endswith("<br>Do it. |")
+    assert all(row.count("|") == 5 for row in rows)
+
+
+def test_markdown_of_many_findings_fits_a_comment() -> None:
+    many = [finding(number, message="`|`" * 500) for number in range(1, 200)]
+    text = render("markdown", outcome(*many))
+    assert len(text) < 65_536
+    told = sum(row.startswith("| error") for row in text.splitlines())
+    assert text.endswith(f"\nAnd {199 - told} findings more.\n")
+    assert render("markdown", outcome()) == "### gradlint: Nothing found in 1 file\n"
