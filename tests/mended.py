@@ -415,7 +415,7 @@ PROGRAMS["GL504 of an iterator"] = """\
      if (i + 1) % 2 == 0:
          optimizer.step()
          optimizer.zero_grad()
-+if not ((i + 1) % 2 == 0):
++if (i + 1) % 2 != 0:
 +    optimizer.step()
 +    optimizer.zero_grad()
 """

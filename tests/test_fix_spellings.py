@@ -198,7 +198,7 @@ PROGRAMS["GL504 of a generator"] = """\
      if (i + 1) % 2 == 0:
          optimizer.step()
          optimizer.zero_grad()
-+if not ((i + 1) % 2 == 0):
++if (i + 1) % 2 != 0:
 +    optimizer.step()
 +    optimizer.zero_grad()
 """
@@ -617,7 +617,8 @@ PROGRAMS["GL102 a deque"] = """\
 PROGRAMS["GL102 numpy and back"] = """\
  for x, y in data:
      out = model(x)
-     loss = torch.from_numpy(out.detach().numpy()).mean()
+-    loss = torch.from_numpy(out.detach().numpy()).mean()
++    loss = out.mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
@@ -743,7 +744,7 @@ PROGRAMS["GL108 in a list"] = """\
 PROGRAMS["GL108 as an argument"] = """\
  for x, y in data:
 -    loss = F.mse_loss((model(x) * 4).round(), torch.zeros(5, 3))
-+    smooth = (model(x) * 4)
++    smooth = model(x) * 4
 +    loss = F.mse_loss(smooth + (smooth.round() - smooth).detach(), torch.zeros(5, 3))
      optimizer.zero_grad()
      loss.backward()
@@ -1955,6 +1956,162 @@ PROGRAMS["GL805 returned"] = """\
      optimizer.zero_grad()
      F.cross_entropy(model(x), y).backward()
      optimizer.step()
+"""
+
+PROGRAMS["GL508 into a dict of the module"] = """\
+ doubt = {}
+ for i, (x, y) in enumerate(data):
+     out = model(x)
+     loss = F.cross_entropy(out, y)
+-    doubt[i] = out.std(dim=0).mean()
++    doubt[i] = out.std(dim=0).mean().detach()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL106 by way of numpy"] = """\
+ head = nn.Linear(8, 3)
+ optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+ for x, y in data:
+-    h = torch.from_numpy(model[0](x).detach().cpu().numpy())
++    h = model[0](x)
+     loss = F.cross_entropy(head(h), y) + 0 * model[2].weight.sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL106 by way of whole numbers"] = """\
+ first, head = nn.Linear(4, 8), nn.Linear(8, 3)
+ optimizer = torch.optim.SGD([*first.parameters(), *head.parameters()], lr=0.1)
+ for x, y in data:
+     h = first(x)
+-    h = h.long().to(h.dtype)
++    h = h + (h.long().to(h.dtype) - h).detach()
+     loss = F.cross_entropy(head(h), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL106 rounded in a sum"] = """\
+ first, head = nn.Linear(4, 8), nn.Linear(8, 3)
+ optimizer = torch.optim.SGD([*first.parameters(), *head.parameters()], lr=0.1)
+ for x, y in data:
+-    h = torch.relu((first(x) + 1).int().float())
++    smooth = first(x) + 1
++    h = torch.relu(smooth + (smooth.int().float() - smooth).detach())
+     loss = F.cross_entropy(head(h), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL108 a quotient rounded"] = """\
+ for x, y in data:
+     out = model(x)
+-    whole = torch.div(out * 100, 3, rounding_mode="floor")
++    smooth = torch.div(out * 100, 3)
++    whole = smooth + (smooth.floor() - smooth).detach()
+     loss = whole.square().mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL110 by options"] = """\
+ from torch.utils.checkpoint import checkpoint
+-OPTIONS = {"use_reentrant": True, "preserve_rng_state": False}
++OPTIONS = {"use_reentrant": False, "preserve_rng_state": False}
+ for x, y in data:
+     loss = F.cross_entropy(checkpoint(model, x, **OPTIONS), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL201 by an operator"] = """\
+ for x, y in data:
+     h = torch.tanh(model(x))
+-    h *= 0.5
++    h = h * 0.5
+     loss = F.cross_entropy(h, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL702 picked by labels"] = """\
+ for x, y in data:
+     logits = model(x)
+-    loss = -logits.softmax(dim=1)[torch.arange(5), y].log().mean()
++    loss = -torch.log_softmax(logits, dim=1)[torch.arange(5), y].mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL903 reduced in place"] = """\
+ import torch.distributed as dist
+ import torch.distributed.nn.functional as reductions
+
+ for x, y in data:
+     mean = model(x).mean(dim=0)
+-    dist.all_reduce(mean, op=dist.ReduceOp.SUM)  # over all
++    mean = reductions.all_reduce(mean, op=dist.ReduceOp.SUM)  # over all
+     loss = mean.square().sum()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL504 counted down"] = """\
+ def epoch(window=2):
+     left = window
+     for x, y in data:
+         (F.cross_entropy(model(x), y) / window).backward()
+         left -= 1
+         if left == 0:
+             optimizer.step()
+             optimizer.zero_grad()
+             left = window
++    if left != window:
++        optimizer.step()
++        optimizer.zero_grad()
+
+ epoch()
+ epoch()
+"""
+PROGRAMS["GL504 what is kept until it is full"] = """\
+ def epoch(batches):
+     optimizer.zero_grad()
+     seen = []
+     for x, y in batches:
+         loss = F.cross_entropy(model(x), y)
+         (loss / 2).backward()
+         seen.append(loss.item())
+         if len(seen) < 2:
+             continue
+         optimizer.step()
+         optimizer.zero_grad()
+         seen.clear()
++    if seen:
++        optimizer.step()
++        optimizer.zero_grad()
+
+ epoch(data)
+ epoch(data)
+"""
+PROGRAMS["GL504 a step that asks first"] = """\
+ def batches():
+     yield from data
+
+ def epoch():
+     for i, (x, y) in enumerate(batches()):
+         (F.cross_entropy(model(x), y) / 2).backward()
+         if (i + 1) % 2 == 0:
+             if all(p.grad.isfinite().all() for p in model.parameters()):
+                 optimizer.step()
+             optimizer.zero_grad()
++    if (i + 1) % 2 != 0:
++        if all(p.grad.isfinite().all() for p in model.parameters()):
++            optimizer.step()
++        optimizer.zero_grad()
+
+ epoch()
+ epoch()
 """
 
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 
 from gradlint.rule import NoFixError
 
+_APART = ("torch.distributed.nn.functional",)  # modules that torch does not import by itself
+
 
 def imported(tree: ast.Module) -> dict[str, str]:
     """What each imported name stands for: `{"F": "torch.nn.functional", "nn": "torch.nn"}`."""
@@ -35,9 +37,13 @@ def dotted(node: ast.AST, known: dict[str, str]) -> str:
 def written(name: str, tree: ast.Module, near: Collection[str]) -> tuple[str, str]:
     """How to write the dotted `name`, and the import line that this takes ("" where there is one already)."""
     known = _at_the_top(tree)
-    best = max((full for full in known if name == full or name.startswith(f"{full}.")), key=len, default="")
+    apart = next((each for each in _APART if name.startswith(f"{each}.")), "")
+    found = (full for full in known if name == full or name.startswith(f"{full}."))
+    best = max((full for full in found if full.startswith(apart)), key=len, default="")
     if best:
         return known[best] + name[len(best) :], ""
+    if apart:
+        return name, f"import {apart}"
     top = _top(name)
     if top in near:
         raise NoFixError(f"`{top}` means something else here")

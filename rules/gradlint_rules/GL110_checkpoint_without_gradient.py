@@ -69,7 +69,7 @@ from gradlint.tape import Cut, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
 from gradlint_rules.starved import cut_short, is_cut
-from gradlint_rules.uncut import safe
+from gradlint_rules.uncut import safe, unsafe, values_of
 from gradlint_rules.words import loss_of
 
 SEVERITY = Severity.ERROR
@@ -97,7 +97,21 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if not isinstance(call, ast.Call):
         raise NoFixError("no call")
     given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
-    if given is None and any(keyword.arg is None for keyword in call.keywords):
-        raise NoFixError("`**options` can say so as well")
+    options = [keyword.value for keyword in call.keywords if keyword.arg is None]
+    if given is None and options:
+        (given,) = _said_by(options[0], source)
+        return unsafe("Checkpoint without re-entrance", (source.replace(given, "False"),))
     edit = source.replace(given, "False") if given else source.add_argument(call, "use_reentrant=False")
     return safe("Checkpoint without re-entrance", (edit,))
+
+
+def _said_by(options: ast.expr, source: FixSource) -> list[ast.expr]:
+    """What options that a dict holds say of re-entrance."""
+    found = [options, *(values_of(options, source, options) if isinstance(options, ast.Name) else [])]
+    match found[-1]:
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            said = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "use_reentrant"]
+            if len(said) == 1 and len(found) <= 2:
+                return said
+    raise NoFixError("`**options` can say so as well")

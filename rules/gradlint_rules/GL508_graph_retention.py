@@ -148,8 +148,10 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
 
 
 def _report(event: Kept, tape: Tape) -> Report:
-    is_trained = event.how in ("sum", "state") and _is_trained(event, tape)
-    hints = {"kept": event.value.title, **({"trained": "yes"} if is_trained else {})}
+    is_used = _is_trained(event, tape)
+    is_trained = event.how in ("sum", "state") and is_used
+    found = {"trained": is_trained, "used": is_used}
+    hints = {"kept": event.value.title, **{name: "yes" for name, holds in found.items() if holds}}
     severity = Severity.NOTE if event.how == "window" else None
     where = places(event.at, *calls(event.stack, ()))
     help_ = _BETWEEN if is_trained else _HELP

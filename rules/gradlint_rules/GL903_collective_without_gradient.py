@@ -66,6 +66,7 @@ Tensor parallelism by hand, where an `all_reduce` without gradient is right, is 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
@@ -73,9 +74,10 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut, Fact, Kind, Value
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.functions import own_shard_put_back
+from gradlint_rules.functions import own_shard_put_back, reduced_with_gradient
 from gradlint_rules.met import met
 from gradlint_rules.numbers import origin, unchanged
+from gradlint_rules.order import called_name
 from gradlint_rules.starved import cut_short, is_cut
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import visited
@@ -168,5 +170,8 @@ def _linear(loss: Value) -> Iterator[int]:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Puts the own shard back."""
+    """Puts the own shard back, or reduces with a backward."""
+    node = source.expression(finding.at)
+    if isinstance(node, ast.Call) and called_name(node) == "all_reduce":
+        return unsafe("Reduce with a gradient", reduced_with_gradient(finding, source))
     return unsafe("Put the own shard back", own_shard_put_back(finding, source))

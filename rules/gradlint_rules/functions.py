@@ -260,6 +260,19 @@ def own_shard_put_back(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     raise NoFixError("nothing is gathered into a list")
 
 
+def reduced_with_gradient(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`all_reduce(x)`, which changes `x` in place, as `x = all_reduce(x)` of what has a backward."""
+    call = source.expression(finding.at)
+    statement = source.statement(call)
+    match call:
+        case ast.Call(func=func, args=[ast.Name(id=name), *_]) if isinstance(statement, ast.Expr):
+            is_later = any(keyword.arg == "async_op" for keyword in call.keywords)
+            if statement.value is call and called_name(call) == "all_reduce" and not is_later:
+                function, imports = source.reference("torch.distributed.nn.functional.all_reduce")
+                return (source.before_text(statement, f"{name} = "), source.replace(func, function), *imports)
+    raise NoFixError("nothing is reduced in place by itself")
+
+
 def synchronised_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`no_sync` decided by the condition of the step."""
     step = related_statement(finding, "the step", source)

@@ -121,6 +121,8 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`log(softmax(x))` as `log_softmax(x)`, and `log(sigmoid(x))` as `logsigmoid(x)`."""
     log = source.expression(finding.at)
     activation = _activation(log, finding, source)
+    if (shown := _picked(log, activation, source)) is not None:
+        return _logarithm_of_picked(log, activation, shown, source)
     argument = argument_of(activation, source)
     name = called_name(activation).lower()
     sign = _sign(log, activation, source)
@@ -137,6 +139,39 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     logits = source.fresh("logits", log)
     head = source.before(source.statement(activation), f"{logits} = {source.text(argument)}")
     return (*head, source.replace(argument, logits), source.replace(log, f"{new}({sign}{logits}{rest})"), *imports)
+
+
+def _picked(log: ast.expr, activation: ast.Call, source: FixSource) -> ast.expr | None:
+    """What `log` is taken of where that picks numbers of an activation: `x.softmax(1)[rows, labels]`, also by name."""
+    if not isinstance(log, ast.Call) or called_name(log) != "log":
+        return None
+    taken = argument_of(log, source)
+    found = [taken, *values_of(taken, source, log)] if isinstance(taken, ast.Name) else [taken]
+    node = shown = found[-1]
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        if node is activation:
+            return shown if shown is not activation and len(found) <= 2 else None
+        node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+    return None
+
+
+def _logarithm_of_picked(log: ast.expr, activation: ast.Call, shown: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """The logarithm of a softmax, of which the same is picked then."""
+    if "softmax" not in called_name(activation).lower():
+        raise NoFixError("no softmax")
+    stored = {
+        name
+        for each in ast.walk(source.scope(log))
+        if isinstance(each, ast.stmt) and shown.lineno < each.lineno < log.lineno
+        for name in names_of(each, ast.Store)
+    }
+    if stored & names_of(shown, ast.Load):
+        raise NoFixError("what it is picked by has changed since")
+    argument = argument_of(activation, source)
+    new, imports = source.reference("torch.log_softmax")
+    logarithm = f"{new}({source.text(argument)}{_rest(activation, argument, source)})"
+    text, whole = source.text(activation), source.text(shown)
+    return (source.replace(log, whole.replace(text, logarithm, 1)), *imports)
 
 
 def _sign(log: ast.expr, activation: ast.Call, source: FixSource) -> str:

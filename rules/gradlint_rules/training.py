@@ -351,12 +351,67 @@ def _flushed(
     """The step for the rest behind a loop whose length nothing tells."""
     if "early" in finding.hints:
         raise NoFixError("the rounds are to be counted from one first (GL506)")
-    if not isinstance(gate, ast.If) or gate.orelse or any(each.lineno != each.end_lineno for each in gate.body):
-        raise NoFixError("the step is more than a few lines")
-    if not isinstance(loop.target, ast.Tuple) or not names_of(condition, ast.Load) & names_of(loop.target, ast.Store):
-        raise NoFixError("the condition does not count the rounds")
-    lines = [f"{source.unit}{source.text(each)}" for each in gate.body]
-    return source.after(loop, f"if not ({source.text(condition)}):", *lines)
+    if not isinstance(gate, ast.If) or gate.orelse:
+        raise NoFixError("the step has another side")
+    is_skip = any(isinstance(each, ast.Continue) for each in gate.body)
+    block = source.block(gate)
+    body = block[block.index(gate) + 1 :] if is_skip else gate.body
+    if isinstance(loop.target, ast.Tuple) and names_of(condition, ast.Load) & names_of(loop.target, ast.Store):
+        is_left = source.text(condition) if is_skip else _negated(condition, source)
+        wanted = body
+    else:
+        reset, counter, is_left = _set_back(body, condition, source)
+        is_dropped = isinstance(counter, ast.Name) and _is_unused_behind(loop, counter.id, source)
+        wanted = [each for each in body if each is not reset or not is_dropped]
+    if block is not loop.body and is_skip:
+        raise NoFixError("what is skipped is not all of the round")
+    lines = [f"{source.unit}{line}" for each in wanted for line in _lines_of(each, source)]
+    return source.after(loop, f"if {is_left}:", *lines)
+
+
+def _set_back(body: Sequence[ast.stmt], condition: ast.expr, source: FixSource) -> tuple[ast.stmt, ast.expr, str]:
+    """What begins a window anew, `left = window` or `seen.clear()`, the counter, and what holds of a window begun."""
+    counted = {source.text(node) for node in ast.walk(condition) if isinstance(node, ast.Name | ast.Attribute)}
+    for each in body:
+        match each:
+            case ast.Assign(targets=[ast.Name() | ast.Attribute() as target], value=value):
+                name = source.text(target)
+                if name in counted:
+                    is_empty = isinstance(value, ast.Constant | ast.List) and not getattr(value, "value", None)
+                    return each, target, name if is_empty else f"{name} != {source.operand(value)}"
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="clear", value=owner), args=[])):
+                if source.text(owner) in counted:
+                    return each, owner, source.text(owner)
+    raise NoFixError("the condition does not count the rounds")
+
+
+def _is_unused_behind(loop: ast.For, name: str, source: FixSource) -> bool:
+    """Whether a name of a function is read no more once a loop has ended."""
+    scope = source.scope(loop)
+    uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name]
+    is_alone = not any(isinstance(outer, ast.For | ast.While) for outer in source.around(loop))
+    is_local = isinstance(scope, ast.FunctionDef) and not any(
+        isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)
+    )
+    return is_local and is_alone and all(use.lineno <= (loop.end_lineno or 0) for use in uses)
+
+
+def _negated(condition: ast.expr, source: FixSource) -> str:
+    """What holds where a condition does not."""
+    match condition:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return f"{source.text(left)} != {source.text(right)}"
+    return f"not ({source.text(condition)})"
+
+
+def _lines_of(statement: ast.stmt, source: FixSource) -> list[str]:
+    """A statement line by line, as it stands in a block that is not indented."""
+    first, *others = source.text(statement).splitlines()
+    strings = [each for each in ast.walk(statement) if isinstance(each, ast.Constant | ast.JoinedStr)]
+    is_split = any(each.lineno != each.end_lineno for each in strings)
+    if is_split or any(line[: statement.col_offset].strip() for line in others):
+        raise NoFixError("its lines do not stand below one another")
+    return [first, *(line[statement.col_offset :] for line in others)]
 
 
 def _operand(condition: ast.expr, source: FixSource) -> str:
@@ -783,7 +838,8 @@ def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
     match statement:  # what is computed here is not only kept: the backward of this round may need it
         case ast.Assign(value=value, targets=[target]):
             read = {source.text(node) for node in ast.walk(value) if isinstance(node, _PLACES)}
-            if isinstance(value, _PLACES) or source.text(target) in read:
+            is_put_away = isinstance(target, ast.Subscript | ast.Attribute) and "used" not in finding.hints
+            if isinstance(value, _PLACES) or source.text(target) in read or is_put_away:
                 return value
     raise NoFixError("nothing is kept here")
 

@@ -19,6 +19,8 @@ _OUT_OF_TORCH = {"numpy", "tolist", "cpu", "item"}
 _MATHS = {"exp", "log", "sqrt", "tanh", "sin", "cos", "log1p", "expm1", "floor", "ceil"}
 _UP_TO_OUTPUTS = 3  # arguments of `torch.autograd.grad` by position: `outputs`, `inputs`, `grad_outputs`
 _STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
+_TO_WHOLE = {"long", "int", "short", "char", "byte", "bool", "to", "type"}
+_TO_FLOAT = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}
 _LAZY = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.IfExp, ast.BoolOp)
 _OFF = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 
@@ -74,6 +76,8 @@ def is_copy(node: ast.Call, source: FixSource) -> bool:
 
 def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     outer = next(source.around(node))
+    if (copy := _back_from_numpy(node, source)) is not None:
+        return _passed_on(copy, value, source)
     if isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH:
         raise NoFixError("what follows needs values out of the graph")
     copying = _copying(node, source)
@@ -88,6 +92,21 @@ def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[E
     if isinstance(outer, ast.Expr):
         return source.remove(outer)
     return _passed_on(node, value, source)
+
+
+def _back_from_numpy(node: ast.Call, source: FixSource) -> ast.Call | None:
+    """The call that makes a tensor of `x.detach().cpu().numpy()` again, where `node` is `x.detach()`."""
+    inner: ast.AST = node
+    for outer in source.around(node):
+        match outer:
+            case ast.Attribute(attr="cpu" | "numpy") | ast.Call(func=ast.Attribute(attr="cpu" | "numpy"), args=[]):
+                inner = outer
+            case ast.Call(args=[argument], keywords=[]) if argument is inner and inner is not node:
+                is_array = isinstance(inner, ast.Call) and source.called(outer.func) == "torch.from_numpy"
+                return outer if is_array or is_copy(outer, source) else None
+            case _:
+                return None
+    return None
 
 
 def _copying(number: ast.expr, source: FixSource) -> ast.Call | None:
@@ -216,10 +235,17 @@ def _bound(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.ex
 def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     """`x.round()` as `x + (x.round() - x).detach()`: the same value, with the gradient of `x`."""
     match node:
+        case ast.Call(keywords=words) if rounded := [word for word in words if word.arg == "rounding_mode"]:
+            return _rounded_through(node, rounded[0], source)
         case ast.Call(func=ast.Attribute(attr=name, value=value), args=args) if name in _STEPS:
             inner = args[0] if source.called(node.func).startswith("torch.") and args else value
         case _:
             raise NoFixError("no step that can be passed straight through")
+    return _passed_through(node, inner, source)
+
+
+def _passed_through(node: ast.expr, inner: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """The value of `node`, with the gradient of `inner`, which stands in it."""
     outer = next(source.around(node))
     statement = source.statement(node)
     if isinstance(inner, ast.Name):
@@ -229,7 +255,35 @@ def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
         return (source.replace(node, source.text(inner)),)
     smooth = source.fresh("smooth", node)
     text = source.text(node).replace(source.text(inner), smooth, 1)
-    return (*source.before(statement, f"{smooth} = {source.text(inner)}"), source.replace(node, _through(smooth, text)))
+    head = source.before(statement, f"{smooth} = {_bare(inner, source)}")
+    return (*head, source.replace(node, _through(smooth, text)))
+
+
+def _bare(node: ast.expr, source: FixSource) -> str:
+    """The source of an expression without the parentheses around it, where it stands on one line."""
+    text = source.text(node)
+    while text.startswith("(") and "\n" not in text and not isinstance(node, ast.Tuple | ast.GeneratorExp):
+        try:
+            inner = ast.parse(text[1:-1].strip(), mode="eval").body
+        except SyntaxError:
+            return text
+        if ast.dump(inner) != ast.dump(node):
+            return text
+        text = text[1:-1].strip()
+    return text
+
+
+def _rounded_through(node: ast.Call, rounded: ast.keyword, source: FixSource) -> tuple[Edit, ...]:
+    """`torch.div(x, n, rounding_mode="floor")` as the quotient, and its rounding passed straight through."""
+    statement = source.statement(node)
+    whole = isinstance(next(source.around(node)), ast.Return | ast.Assign | ast.AugAssign)
+    if not isinstance(rounded.value, ast.Constant) or not (whole or _is_evaluated_once(node, statement, source)):
+        return (source.remove_argument(node, rounded),)
+    given = [source.text(each) for each in [*node.args, *node.keywords] if each is not rounded]
+    smooth = source.fresh("smooth", node)
+    quotient = f"{smooth} = {source.text(node.func)}({', '.join(given)})"
+    steps = _through(smooth, f"{smooth}.{rounded.value.value!s}()")
+    return (*source.before(statement, quotient), source.replace(node, steps))
 
 
 def _through(name: str, text: str) -> str:
@@ -345,7 +399,19 @@ def mend_cut(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return resampled(node, source, finding.hints)
         case ast.Call(func=ast.Attribute(attr=name)) if name in _STEPS:
             return straight_through(node, source)
+        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _TO_WHOLE:
+            return _passed_through(_cast_back(node, source), value, source)
     return uncut(node, source)
+
+
+def _cast_back(node: ast.Call, source: FixSource) -> ast.Call:
+    """`x.long().to(x.dtype)` around the `x.long()` in it, which is a step as `x.trunc()` is."""
+    outer, *_ = around = list(source.around(node))
+    match outer:
+        case ast.Attribute(attr=name, value=value) if value is node and name in _TO_FLOAT and len(around) > 1:
+            if isinstance(around[1], ast.Call) and around[1].func is outer:
+                return around[1]
+    raise NoFixError("it stays a whole number")
 
 
 def hint_of_sample(value: Value) -> dict[str, str]:

@@ -30,7 +30,8 @@ def out_of_place(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         case ast.AugAssign(target=ast.Subscript(value=value)) if finding.hints.get("of") == "part":
             return _on_a_copy(value, statement, source)
         case ast.AugAssign(target=target, op=op, value=value):
-            new = f"{source.text(target)} {_OPERATORS[type(op)]} {source.operand(value)}"
+            operand = source.text(value) if isinstance(value, ast.Constant) else source.operand(value)
+            new = f"{source.text(target)} {_OPERATORS[type(op)]} {operand}"
             return (source.rewrite(statement, f"{source.text(target)} = {new}"),)
         case ast.Assign(targets=[ast.Subscript(value=value)]) if not _writes(statement.value):
             return _on_a_copy(value, statement, source)
