@@ -201,7 +201,7 @@ class _Analyzer:
         found = judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes, more)
         if found and contract.is_trained and self._is_measured(path, entry):
             return []
-        return [replace(each, severity=min(each.severity, contract.most)) for each in found]
+        return [replace(each, severity=min(each.severity, contract.most)) for each in found if contract.lets(each)]
 
     def _is_measured(self, path: Path, entry: Entry) -> bool:
         """Whether all that call a part in the files in view do so with grad mode off."""

@@ -3,7 +3,7 @@
 A contract is one file here, and being here is being registered. It holds
 
 - `SPEAKING`, the codes of the rules that may speak under it, and `MOST`, the worst that they may say, where that is
-  less than an error;
+  less than an error; `ASKED`, those of them that may only speak of a place for which the part itself asks;
 - `RANK`: a part is driven under the first contract that takes it, and where `IS_ALONE` is False, under the next one,
   too, if it was not called;
 - `IS_TRAINED`, where a part is not judged that is only called with grad mode off in the files in view;
@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Severity
+from gradlint.finding import Finding, Severity
 
 Parts = Callable[[Any, Sequence[Any]], Iterable[Any]]
 
@@ -45,10 +45,15 @@ class Contract:
     is_alone: bool
     is_trained: bool  # else it is judged whoever calls it
     parts: Parts
+    asked: frozenset[str] = frozenset()
 
     def may_speak(self, code: str) -> bool:
         """Whether a rule may speak of what is entered under it."""
         return code in self.speaking
+
+    def lets(self, finding: Finding) -> bool:
+        """Whether a rule that may speak may say this."""
+        return finding.code not in self.asked or "asked" in finding.hints
 
 
 @functools.cache
@@ -67,4 +72,5 @@ def _contract(module: ModuleType) -> Contract:
     name = module.__name__.rpartition(".")[2]
     most = getattr(module, "MOST", Severity.ERROR)
     is_alone, is_trained = getattr(module, "IS_ALONE", True), getattr(module, "IS_TRAINED", False)
-    return Contract(name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts)
+    asked: frozenset[str] = getattr(module, "ASKED", frozenset())
+    return Contract(name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts, asked)

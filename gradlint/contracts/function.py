@@ -15,7 +15,8 @@ from gradlint.source.parse import Source
 RANK = 7
 IS_TRAINED = True
 MOST = Severity.WARNING
-SPEAKING = frozenset(["GL701"])
+SPEAKING = frozenset(["GL701", "GL703"])
+ASKED = frozenset(["GL703"])
 
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:

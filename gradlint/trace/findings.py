@@ -69,7 +69,9 @@ def findings(tape: Tape, steps: dict[int, int], settings: Settings, contract: Co
     found = [
         finding if contract is None else replace(finding, severity=min(finding.severity, contract.most))
         for finding in judge((rule for rule in speaking if rule.at_run_time), (tape,))
-        if finding.at != NOWHERE and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
+        if (contract is None or contract.lets(finding))
+        and finding.at != NOWHERE
+        and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
     return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=_worst_first)]
 

@@ -52,7 +52,8 @@ assert model.weight.isfinite().all()
 - Roots that the program takes only of what is not zero: `if energy > 0:`.
 - Squares behind a ReLU, whose backward makes the NaN a zero.
 - `norm`, `cdist`, `std` and `F.pairwise_distance`, whose gradients at zero are finite.
-- Roots for the report alone, and those that `where-nan-gradient` (GL701) reports.
+- Roots for the report alone; those that `where-nan-gradient` (GL701) names, which is the first of what a choice guards
+  in vain, and those that only this takes.
 
 ## Limits
 Whether equal points come up is for the data to say.
@@ -60,12 +61,12 @@ Whether equal points come up is for the data to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Value
+from gradlint.tape import Value, users_among
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
@@ -84,7 +85,8 @@ def check(paths: Paths) -> Iterator[Report]:
     """The roots of squares on the way to a loss."""
     for found in met(paths, _roots):
         cause = f"{maker(found.value)} is taken of squares that can be zero{found.condition}"
-        yield Report(found.at, f"{cause}: the gradient there is not finite", _HELP, found.related())
+        hints = {"asked": "yes"} if _is_asked(found.value, found.arrival) else {}
+        yield Report(found.at, f"{cause}: the gradient there is not finite", _HELP, found.related(), hints=hints)
 
 
 def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
@@ -92,11 +94,27 @@ def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
         return
     values = taught(arrival.sink, arrival.tape)
     roots = [value for value in values if _is_root(value) and value.inputs[0].requires_grad]
-    told = {id(entry.operation) for entry in guarded_in(values if roots else ())}
+    told = _told(roots, values) if roots else set()
     asked = {id(value) for decision in arrival.tape.decisions for value in decision.not_zero}
     for value in roots:
         if id(value) not in told and not any(id(inner) in asked for inner in zero_with(value.inputs[0])):
             yield value.at, value
+
+
+def _told(roots: Sequence[Value], values: Sequence[Value]) -> set[int]:
+    """What GL701 names of what choices guard in vain, of each choice the first, and a root that nothing else takes."""
+    first: dict[int, Value] = {}
+    for entry in guarded_in(values):
+        first.setdefault(id(entry.choice), entry.operation)
+    named = set(map(id, first.values()))
+    users = users_among(values) if named else {}
+    inner = (root for root in roots if id(root) in users and named.issuperset(map(id, users[id(root)])))
+    return named.union(map(id, inner))
+
+
+def _is_asked(root: Value, arrival: Arrival) -> bool:
+    """Whether a choice asks for the very place at which its derivative is infinite."""
+    return any(entry.operation is root for entry in guarded_in(taught(arrival.sink, arrival.tape)))
 
 
 def _is_root(value: Value) -> bool:
