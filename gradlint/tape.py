@@ -616,6 +616,17 @@ def ancestors(*values: Value) -> Iterator[Value]:
                 pending.append(source)
 
 
+def as_far_as_leaves(value: Value) -> Iterator[Value]:
+    """The ancestors of a value, but for what its leaves were made of: `gathered.detach().requires_grad_()`."""
+    seen, pending = {id(value)}, [value]
+    for current in pending:
+        yield current
+        for source in () if current.kind is Kind.LEAF and current.requires_grad else current.inputs:
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+
+
 def graph(value: Value) -> Iterator[Value]:
     """The part of the ancestors that a backward from `value` visits: what requires grad, as far as leaves."""
     seen, pending = {id(value)}, [value] if value.requires_grad else []

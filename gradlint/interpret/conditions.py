@@ -234,10 +234,19 @@ def _of_machine(m: Machine, test: Test) -> Symbol | None:
 
 def by_default(m: Machine, test: Test) -> bool | None:
     """The answer of the default of what a part is made with: the way that most objects of its class go."""
-    known: dict[Symbol, object] = m.state.get("defaults", {})
-    if not known or test.subject not in known:
+    return _answered_by(m.state.get("defaults", {}), test)
+
+
+def is_switched(m: Machine, test: Test, answer: bool) -> bool:
+    """Whether it is not the answer of the default of what a part is called with: `forward(x, inplace=True)`."""
+    return _answered_by(m.state.get("call defaults", {}), test) is (not answer)
+
+
+def _answered_by(defaults: dict[Symbol, object], test: Test) -> bool | None:
+    """What the default of a parameter answers, if the question is about one that has a default."""
+    if test.subject not in defaults:
         return None
-    answer = answer_of(known[test.subject], test.relation, test.operand)
+    answer = answer_of(defaults[test.subject], test.relation, test.operand)
     return None if answer is None else answer != test.negated
 
 

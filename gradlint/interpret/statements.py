@@ -239,7 +239,8 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
         case Instance():
             _set_instance(m, owner, name, value, at)
         case Class():
-            owner.namespace[name] = value
+            if not _replaces_method(m, owner, name, value):
+                owner.namespace[name] = value
         case Package():
             owner.scope.locals[name] = value
         case Function():
@@ -262,6 +263,14 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
                 setter(m, owner, at)
             tell("put in", m, owner, at)
             m.overrides[owner.symbol][f"attribute:{name}"] = value
+
+
+def _replaces_method(m: Machine, cls: Class, name: str, value: Abstract) -> bool:
+    """Whether code out of view takes the place of a method in view: it is taken to do the same, as a decorator is.
+
+    cls.propagate = module_from_template("propagate.jinja").propagate
+    """
+    return isinstance(value, Unknown) and isinstance(m.session.member_of(cls, name), Function)
 
 
 def _is_of_a_gradient(name: str) -> bool:
@@ -604,16 +613,19 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             )
         if conditions.by_default(m, conditions.test_of(m, value)) is known:
             m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
+        _tell_switched(m, value, node, known, frame)
         if conditions.is_answer(m, value):
             dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
             _look_for_training(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
-    keeps, ends = filters.answer_that_keeps(node), _ends(node.otherwise, frame)
+    keeps = filters.answer_that_keeps(node)
+    ends = _ends(node.otherwise, frame) or (node.is_last and not node.otherwise and _escapes(node.then))
     is_refused = ends is not _ends(node.then, frame)
     default = ends if is_refused else not (_escapes(node.then) and not _escapes(node.otherwise))
     taken = conditions.choose(
         m, value, node.test, frame, default=default, whole=node, keeps=keeps, is_refused=is_refused
     )
+    _tell_switched(m, value, node, taken, frame)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     outer, own = m.journal, list[tuple[object, ...]]()
     m.journal = own
@@ -630,6 +642,11 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         if outer is not None:
             outer += own
     return signal
+
+
+def _tell_switched(m: Machine, value: Abstract, node: ir.If, taken: bool, frame: Frame) -> None:
+    if m.session.contract and conditions.is_switched(m, conditions.test_of(m, value), taken):
+        m.emit(tape.Fact(at=frame.span(node), what="switched-on"))
 
 
 def _look_for_training(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:

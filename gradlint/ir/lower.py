@@ -100,6 +100,13 @@ def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
     return is_denied if _is_way_out(behind if _jumps(node) else node.otherwise) else None
 
 
+def _last(node: ir.If) -> ir.If:
+    """The last `elif` of a chain; the `if` itself where there is none."""
+    while len(node.otherwise) == 1 and isinstance(node.otherwise[0], ir.If):
+        node = node.otherwise[0]
+    return node
+
+
 def _jumps(node: ir.If) -> bool:
     """Whether what stands behind it is its other side: `if …: continue`."""
     return bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
@@ -138,6 +145,8 @@ class _Lowering:
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
                 each.leaves = _leaves(each, lowered[place + 1 :])
+                if isinstance(next(iter(lowered[place + 1 :]), None), ir.Raise):
+                    _last(each).is_last = True
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:

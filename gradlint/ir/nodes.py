@@ -303,6 +303,7 @@ class If(Node):
     source: ast.If
     leaves: bool | None = None  # by which answer, without a `not`, the loop or a function that gives nothing is left
     behind: tuple[ast.stmt, ...] = ()  # its other side, where it is left: `if micro < 16: continue; …`
+    is_last: bool = False  # a `raise` follows the chain of which it is the last `if`
 
 
 @dataclass(eq=False, slots=True)

@@ -31,6 +31,7 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Tensor,
+    Test,
     Unknown,
 )
 from gradlint.ir import nodes as ir
@@ -129,9 +130,14 @@ def _outputs(m: Machine, name: str, context: Object, given: list[Value], result:
 
 
 def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Value]:
-    """The inputs as gradients come back to them: to those that `backward` returns `None` for, none does."""
+    """The inputs as gradients come back to them: to those that `backward` returns `None` for, none does.
+
+    One that can set gradients itself, `weight.grad = …`, brings them on another way.
+    """
     backward = function_of(m.session.member_of(cls, "backward"))
     if backward is None or call.open or call.kwargs:
+        return given
+    if m.session.is_written(backward.node.source, backward.node.code.path, tape.May.CLEAR):
         return given
     returned = [(arg.node, nothing_for(backward, number)) for number, arg in enumerate(call.args) if _is_sure(arg)]
     reached = {id(node) for node, at in returned if at is None}  # one can be given twice
@@ -219,6 +225,8 @@ def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
             return f"a {given.kind}"
         case Mapping():
             return "a dict"
+        case Unknown(type="bool", test=Test()):  # `x > 0`: a mask, where `x` is a tensor
+            return ""
         case Unknown(type="number" | "bool" | "str") if not m.session.is_given(given.symbol):
             return "a string" if given.type == "str" else "a number"
     return ""

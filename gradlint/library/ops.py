@@ -118,7 +118,7 @@ def result(
     if made.node.op in _FLAGGED:
         made.node.flags |= {_FLAGGED[made.node.op]}
     if not made.node.requires_grad:  # torch.normal(0, 1, (3,), requires_grad=True)
-        made = _as_declared(made, call)
+        made = _as_declared(m, made, call)
     if effect is not None and (made.node.assumed or not made.node.requires_grad) and not is_random(plain):
         _repeat(m, made, plain, args, call)
     return made
@@ -375,7 +375,7 @@ def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | No
         made.node.arguments = tensors.given(m, call.args, call.kwargs)
     elif model is not None:
         made.node.arguments = tensors.given(m, [model], {})
-    return _as_declared(made, call)
+    return _as_declared(m, made, call)
 
 
 def _sizes(plain: str, call: Call) -> list[Abstract]:
@@ -389,9 +389,15 @@ def _sizes(plain: str, call: Call) -> list[Abstract]:
     return [] if is_open else written
 
 
-def _as_declared(made: Tensor, call: Call) -> Tensor:
-    """What a call makes, as the leaf that it may ask for: `torch.zeros(3, requires_grad=True)`."""
-    if call.constant(None, "requires_grad") is True:
+def _is_to_require_grad(m: Machine, call: Call) -> bool:
+    """Whether a call asks for a leaf, `torch.zeros(3, requires_grad=True)`; a branch, where it hangs on a setting."""
+    given = call.kwargs.get("requires_grad")
+    return given is not None and conditions.decide(m, given, call.node, call.frame)
+
+
+def _as_declared(m: Machine, made: Tensor, call: Call) -> Tensor:
+    """What a call makes, as the leaf that it may ask for."""
+    if _is_to_require_grad(m, call):
         node = made.node
         node.kind, node.cut, node.requires_grad = Kind.LEAF, None, True
         node.parameter = tape.Parameter("", None, node.at)
@@ -499,11 +505,20 @@ def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
 
 @method("torch.Tensor", "item", "tolist", "numpy", "__float__", "__int__", "__array__")
 def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    if call.called == "numpy" and _is_prediction(m, tensor.node):
+        at = call.frame.span(call.node)
+        raise Raised(Object("builtins.RuntimeError", at), at)  # torch refuses it, so that nobody gives a prediction
     kind = "array" if call.called in ("numpy", "tolist", "__array__") else "number"
     number = tensors.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
     if call.called == "numpy" and number.origin is not None:
         number.origin.storage = tensor.node.storage
     return Const(tensor.node.number) if isinstance(tensor.node.number, int | float) and kind == "number" else number
+
+
+def _is_prediction(m: Machine, node: tape.Value) -> bool:
+    """Whether it requires grad because an argument of a loss in a part is taken to, and by nothing else."""
+    leaves = list(tape.leaves(node)) if m.session.contract and m.session.contract != "forward" else []
+    return bool(leaves) and all(leaf.kind is Kind.UNKNOWN for leaf in leaves)
 
 
 @method("torch.Tensor", "detach")
@@ -633,10 +648,15 @@ def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:
 def requires_grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     node = tensor.node
     if node.assumed:
-        test = Test(m.symbol(tensor).derive("requires_grad", f"{node.title}.requires_grad"), "true")
+        test = _grad_test(m, tensor)
         m.state.setdefault("grad-tests", {})[test.subject] = node
         return conditions.boolean(m, test, f"{node.title}.requires_grad") if node.requires_grad else FALSE
     return TRUE if node.requires_grad else FALSE
+
+
+def _grad_test(m: Machine, tensor: Tensor) -> Test:
+    """The question whether a tensor out of view requires grad."""
+    return Test(m.symbol(tensor).derive("requires_grad", f"{tensor.node.title}.requires_grad"), "true")
 
 
 @attribute("torch.Tensor", "is_leaf")
@@ -658,7 +678,8 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
     holdings.reads_gradient(m, tensor, at)
     last = last_backward(m)
-    if not may_have_gradient(m, tensor.node):
+    is_frozen = tensor.node.assumed and m.oracle.facts.known(_grad_test(m, tensor)) is False
+    if is_frozen or not may_have_gradient(m, tensor.node):
         tensor.grad = None
         return NONE
     if tensor.grad is None or _is_of_another(tensor.grad, last):
@@ -981,7 +1002,7 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     if content is not None and tensors.is_no_tensor(m, content):
         return tensors.as_tensor(m, m.unknown(frame.text(node)), node, frame)  # whether this path is taken, who knows
     origins = tensors.sources(m, [content], node, frame) if content is not None else []
-    leaf = call.constant(None, "requires_grad") is True
+    leaf = _is_to_require_grad(m, call)
     if origins:
         made = tensors.operation(m, call.name, origins, node, frame, cut=Cut.COPY, dtype=dtype)
         made.storage = origins[0].storage or tape.Storage() if call.name == "torch.from_numpy" else tape.Storage()

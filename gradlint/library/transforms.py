@@ -18,6 +18,7 @@ from gradlint.interpret.values import (
     Class,
     Function,
     Instance,
+    Lib,
     Mapping,
     Object,
     Sequence,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 alias("functorch", "torch.func")
 alias("torch._functorch.apis", "torch.func")
-_CALLABLE = Function | Builtin | Bound | Class | Object | Instance | Unknown
+_CALLABLE = Function | Builtin | Bound | Class | Lib | Object | Instance | Unknown
 
 
 @function(

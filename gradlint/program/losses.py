@@ -65,10 +65,13 @@ def methods(definitions: Sequence[Definition]) -> dict[str, dict[str, Definition
 def _computing(
     name: str, own: Mapping[str, Definition], by_class: Mapping[str, Mapping[str, Definition]], tree: ast.Module
 ) -> Iterator[Part]:
-    """What computes the loss of a class: its own method, or that of a base in the file, which calls its own."""
+    """What computes the loss of a class: its own method, or that of a base in the file, which calls its own.
+
+    A static `forward` is that of a `torch.autograd.Function`, whose `backward` says what gradient there is.
+    """
     for method in _METHODS:
         if method in own:
-            if _has_shape(own[method].node, is_plain=False):
+            if _has_shape(own[method].node, is_plain=False) and not _is_static(own[method].node):
                 yield Part((name, method), own[method].line)
             return
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -80,6 +83,10 @@ def _computing(
             if inherited is not None and first is not None and _has_shape(inherited.node, is_plain=False):
                 yield Part((name, method), first.line)
                 return
+
+
+def _is_static(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list)
 
 
 def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:

@@ -46,7 +46,11 @@ MOST_FILLING = 64  # statements that are run for what they register in one conta
 
 @dataclass(eq=False, slots=True)
 class Source:
-    """One file: its statements, and by which of them each of its names is bound."""
+    """One file: its statements, and by which of them each of its names is bound.
+
+    Of statements at the top of the file the last one comes first, as importers get what it binds; those inside of
+    others, which may not be run, follow in their order.
+    """
 
     path: Path
     name: str
@@ -57,9 +61,13 @@ class Source:
     stars: list[ir.ImportFrom] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        own, within = set(map(id, self.statements)), list[ir.Node]()
         for statement in _bound_statements(self.statements):
             if isinstance(statement, ir.ImportFrom) and _is_star(statement):
                 self.stars.append(statement)
+            if id(statement) not in own:
+                within.append(statement)
+        for statement in (*reversed(self.statements), *within):
             for name in _names(statement):
                 self.bindings.setdefault(name, []).append(statement)
 

@@ -65,7 +65,7 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Cut, Value
+from gradlint.tape import Backward, Cut, Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.met import met
 from gradlint_rules.starved import cut_short, is_cut
@@ -87,8 +87,13 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _cuts(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     for value in cut_short(arrival.sink, arrival.tape):
-        if value.cut is Cut.CHECKPOINT and is_cut(value):
+        if value.cut is Cut.CHECKPOINT and is_cut(value) and not _is_given(value, arrival.sink):
             yield value.at, value
+
+
+def _is_given(value: Value, sink: Backward) -> bool:
+    """Whether an input is one of a part, of which its trainer knows whether it requires grad."""
+    return sink.assumed and any(source.assumed for source in ancestors(*value.inputs))
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

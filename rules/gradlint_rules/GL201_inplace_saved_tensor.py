@@ -71,6 +71,8 @@ optimizer.step()
 - A saved tensor whose branch is never back-propagated.
 
 ## Limits
+In a part with no trainer in view, what an argument switches on that is off by default (`forward(x, inplace=False)`) is
+a note: the switch can be there for inference alone.
 Inside activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check: the gradient is
 wrong without an error, and the message says so.
 """
@@ -101,7 +103,7 @@ def check(paths: Paths) -> Iterator[Report]:
                 _message(found),
                 _help(found),
                 found.related,
-                severity=severity_in(found.sink, found.user),
+                severity=Severity.NOTE if found.is_switched_on else severity_in(found.sink, found.user),
                 hints=_written(found),
             )
 

@@ -72,7 +72,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Fact, Kind, Value
+from gradlint.tape import Cut, Fact, Kind, Value, as_far_as_leaves
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.functions import own_shard_put_back, reduced_with_gradient
 from gradlint_rules.met import met
@@ -119,8 +119,10 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _gathered(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    for cut in cut_short(arrival.sink, arrival.tape):
-        if cut.cut is Cut.COLLECTIVE and is_cut(cut) and not _is_put_back(cut, arrival.sink.ancestors):
+    found = [cut for cut in cut_short(arrival.sink, arrival.tape) if cut.cut is Cut.COLLECTIVE and is_cut(cut)]
+    near = set(map(id, as_far_as_leaves(arrival.sink.value))) if found else set()
+    for cut in found:
+        if id(cut) in near and not _is_put_back(cut, arrival.sink.ancestors):
             yield cut.at, cut
 
 

@@ -56,6 +56,16 @@ class Overwritten:
         return self.arrival.sink
 
     @property
+    def is_switched_on(self) -> bool:
+        """Whether it happens where an argument of a part has another value than its default: `inplace=True`.
+
+        Such a switch can be there for inference alone.
+        """
+        spots = (self.write.at, *self.write.stack)
+        switched = self.arrival.tape.facts("switched-on") if self.sink.assumed else ()
+        return any(fact.at.encloses(spot) for fact in switched for spot in spots)
+
+    @property
     def saving(self) -> str:
         """What was saved, in words: `F.softmax()` saved its result."""
         is_unseen = UNSEEN in self.user.flags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradlint.tape import Backward, Cut, Module, Parameter, Tape, Value, users_among
+from gradlint.tape import Backward, Cut, Module, Parameter, Tape, TrainMode, Value, users_among
 from gradlint_rules.asked import of_tape
 from gradlint_rules.starved import are_meant, is_meant
 
@@ -14,10 +14,13 @@ def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape)
     """Whether a parameter is the module's own and nobody can mean to cut it off.
 
     A frozen encoder is made elsewhere, or is a module of several layers that is cut off as a whole: not between two
-    blocks of a row, nor by the very function that calls its layers one by one.
+    blocks of a row, nor by the very function that calls its layers one by one. A module that the part itself puts
+    into evaluation mode is there to be used.
     """
     owners = _owners(parameter)
     if not owners or any(owner.unseen for owner in owners) or is_meant(cut) or are_meant(cut.inputs):
+        return False
+    if any(event.training is False and event.module in owners for event in tape.of(TrainMode)):
         return False
     return len(owners) <= _OF_A_LAYER or is_a_mistake(cut, parameter, sink, tape)
 

@@ -27,7 +27,7 @@ def sequence(m: Machine, call: Call, name: str) -> Abstract:
     return made
 
 
-@function("collections.deque")
+@function("collections.deque", "typing.Deque")
 def deque(m: Machine, call: Call) -> Abstract:
     """`deque(x, maxlen)`: with a bound it forgets what came first."""
     source = call.get(0, "iterable")
@@ -39,7 +39,7 @@ def deque(m: Machine, call: Call) -> Abstract:
     return made
 
 
-@function("builtins.dict", "collections.OrderedDict")
+@function("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")
 def dict_(m: Machine, call: Call) -> Abstract:
     """`dict(x, key=value)`."""
     made = Mapping({}, open=call.open, at=place(call))
@@ -73,7 +73,7 @@ def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
         into.put(Mapping({key_of(m, key): value}))
 
 
-@function("collections.defaultdict")
+@function("collections.defaultdict", "typing.DefaultDict")
 def defaultdict(m: Machine, call: Call) -> Abstract:
     """`defaultdict(factory)`."""
     made = Mapping({}, open=call.open, at=place(call))
@@ -88,7 +88,7 @@ def _is_none(value: Abstract) -> bool:
     return isinstance(value, Const) and value.value is None
 
 
-@function("collections.Counter")
+@function("collections.Counter", "typing.Counter")
 def counter(m: Machine, call: Call) -> Abstract:
     """`Counter(x)`: numbers by keys that are not followed."""
     for arg in call.args:
@@ -96,7 +96,7 @@ def counter(m: Machine, call: Call) -> Abstract:
     return Mapping({}, open=True, at=place(call), symbol=m.unknown(text(call)).symbol)
 
 
-@function("collections.ChainMap")
+@function("collections.ChainMap", "typing.ChainMap")
 def chain_map(m: Machine, call: Call) -> Abstract:
     """`ChainMap(a, b)`: the first one wins."""
     made = Mapping({}, at=place(call))
