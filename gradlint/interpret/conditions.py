@@ -238,7 +238,7 @@ def by_default(m: Machine, test: Test) -> bool | None:
 
 
 def is_switched(m: Machine, test: Test, answer: bool) -> bool:
-    """Whether it is not the answer of the default of what a part is called with: `forward(x, inplace=True)`."""
+    """Whether a flag that a part is called with answers otherwise than by its default: `forward(x, inplace=True)`."""
     return _answered_by(m.state.get("call defaults", {}), test) is (not answer)
 
 

@@ -115,9 +115,10 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
             if kind is not None and isinstance(given, Unknown) and not given.type:
                 given = Unknown(given.symbol, data=True, type=kind)
             found[parameter.name] = given
-            if isinstance(given, Unknown):
-                kept = "defaults" if m.oracle.prepares else "call defaults"
-                m.state.setdefault(kept, {})[given.symbol] = default.value
+            if m.oracle.prepares and isinstance(given, Unknown):
+                m.state.setdefault("defaults", {})[given.symbol] = default.value
+            elif isinstance(default.value, bool) and isinstance(given, Unknown):
+                m.state.setdefault("call defaults", {})[given.symbol] = default.value
         elif isinstance(default, Sequence) and any(map(_is_none, default.items)):
             found[parameter.name] = m.session.parameter(m, entered, parameter)
         elif m.session.contract and isinstance(default, _KEPT):
