@@ -485,6 +485,7 @@ class Iteration(Event):
     begins: bool
     over: str = ""  # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
     last: bool = False
+    is_sized: bool = False  # it runs over a list or a tuple
     ends_early: bool = False  # the loop searches: `while`, or a `break` or `return` in it, can end it before its time
 
 

@@ -2114,6 +2114,22 @@ PROGRAMS["GL504 a step that asks first"] = """\
  epoch()
 """
 
+PROGRAMS["GL503 over a list that a generator gives"] = """\
+ import itertools
+
+ def windows(size):
+     source = iter(data * 2)
+     while window := list(itertools.islice(source, size)):
+         yield window
+
+ for window in windows(4):
+     optimizer.zero_grad()
+     for x, y in window:
+-        F.cross_entropy(model(x), y).backward()
++        (F.cross_entropy(model(x), y) / len(window)).backward()
+     optimizer.step()
+"""
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_fix_writes_what_stands_beside_the_program(name: str, tmp_path: pathlib.Path) -> None:

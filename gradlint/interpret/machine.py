@@ -188,6 +188,7 @@ class Loop:
     last: tuple[Abstract, Symbol] | None = None  # the number of its last round, and the unknown one that it runs to
     since: int = field(default_factory=serials.__next__)  # the number of the first symbol that is made in it
     is_single: bool = False  # it runs over one item: its rounds are none
+    is_sized: bool = False  # it runs over a list or a tuple
     ends_early: bool = False  # what a round finds can end it
     fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
     states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)  # that a `while` asks for, at first
@@ -527,4 +528,5 @@ class _Round:
             over=self.over,
             text=self.text,
             ends_early=self.loop.ends_early,
+            is_sized=self.loop.is_sized,
         )

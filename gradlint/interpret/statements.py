@@ -731,6 +731,7 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     with m.loop(over, max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
         loop.node, loop.ends_early = node, ends_early(node.source)
         loop.target, loop.looks_up = node.target, filters.looks_up(node, node.target, node.iterable)
+        loop.is_sized = isinstance(iterable, Sequence) and iterable.kind in ("list", "tuple")
         loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
 
         visited = False

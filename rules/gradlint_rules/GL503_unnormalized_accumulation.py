@@ -96,7 +96,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss that is back-propagated whole in several rounds before one step."""
     told: set[Span] = set()
-    for account, update, sinks, count, is_shown in (*_counted(paths), *_inner(paths)):
+    for account, update, sinks, count, hints in (*_counted(paths), *_inner(paths)):
         sink = sinks[0]
         if sink.at in told or not is_whole_mean(sinks):
             continue
@@ -105,10 +105,10 @@ def check(paths: Paths) -> Iterator[Report]:
         if _is_divided(account.tape, sinks, update.step):
             continue
         told.add(sink.at)
-        yield _report(account, update, sink, count, {} if is_shown else {NOT_SHOWN: "yes"})
+        yield _report(account, update, sink, count, hints)
 
 
-_Found = tuple[Account, Update, tuple[Backward, ...], str, bool]  # the last: whether a run shows it as well
+_Found = tuple[Account, Update, tuple[Backward, ...], str, Mapping[str, str]]  # the last: hints
 
 
 def _counted(paths: Paths) -> Iterator[_Found]:
@@ -119,7 +119,7 @@ def _counted(paths: Paths) -> Iterator[_Found]:
         for window, size in zip(accumulation.windows, accumulation.sizes, strict=True):
             if size > 1 and len(window.fresh) > 1 and not window.lost:
                 said = f"only when {accumulation.condition}"
-                yield accumulation.account, window.update, window.fresh, said, True
+                yield accumulation.account, window.update, window.fresh, said, {}
                 break
 
 
@@ -135,8 +135,14 @@ def _inner(paths: Paths) -> Iterator[_Found]:
                     continue
                 is_shown = _is_over_parts(loop, same)
                 if is_shown or _is_over_a_stream(loop, same):
-                    yield account, update, same, _after(loop), is_shown
+                    yield account, update, same, _after(loop), _hints(loop, is_shown=is_shown)
                     break
+
+
+def _hints(loop: Iteration, *, is_shown: bool) -> Mapping[str, str]:
+    """Whether a run shows it as well, and whether `len` tells how many rounds there are."""
+    found = {NOT_SHOWN: not is_shown, "sized": loop.is_sized}
+    return {name: "yes" for name, holds in found.items() if holds}
 
 
 def _loop(number: int, tape: Tape) -> Iteration | None:

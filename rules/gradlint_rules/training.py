@@ -213,7 +213,7 @@ def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     step = related_statement(finding, "the step", source)
     if source.scope(step) is not source.scope(backward):
         step = _call_of(source.scope(step), backward, source)
-    window = _rounds_before(step, backward, source)
+    window = _rounds_before(step, backward, source, is_sized="sized" in finding.hints)
     if window is None:
         gate = next((outer for outer in nested(step, source) if isinstance(outer, ast.If)), None) or _skip(step, source)
         window = _divisor(window_of(gate.test, source), source)
@@ -221,13 +221,15 @@ def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return (source.replace(loss, f"{source.operand(loss)} / {window}"),)
 
 
-def _rounds_before(step: ast.stmt, backward: ast.stmt, source: FixSource) -> str | None:
+def _rounds_before(step: ast.stmt, backward: ast.stmt, source: FixSource, *, is_sized: bool) -> str | None:
     """How often the loop around a backward goes round, where the step stands behind it."""
     loops = [outer for outer in source.around(backward) if isinstance(outer, ast.For | ast.While)]
     behind = set(source.around(step))
     match [loop for loop in loops if loop not in behind]:
         case [ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[number]))]:
             return _divisor(number, source)
+        case [ast.For(iter=ast.Name() | ast.Attribute() as listed)] if is_sized:
+            return f"len({source.text(listed)})"
         case [ast.For(iter=ast.Name() as listed)] if _is_list(listed, source) or _is_given_list(listed, source):
             return f"len({listed.id})"
         case [ast.For(iter=over)]:
