@@ -2130,6 +2130,52 @@ PROGRAMS["GL503 over a list that a generator gives"] = """\
      optimizer.step()
 """
 
+PROGRAMS["GL514 by numbers"] = """\
+ class Terraces(nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.levels = {depth: nn.Linear(4, 3) for depth in range(2)}
++        self.levels_modules = nn.ModuleList(self.levels.values())
+         self.slopes = {1: nn.Parameter(torch.ones(3)), 2: nn.Parameter(torch.zeros(3))}
++        self.slopes_parameters = nn.ParameterList(self.slopes.values())
+         self.last = nn.Linear(3, 3)
+
+     def forward(self, x):
+         return self.last(self.levels[0](x) + self.levels[1](x) * self.slopes[1] + self.slopes[2])
+
+ model = Terraces()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+PROGRAMS["GL514 in a record"] = """\
+ from dataclasses import dataclass
+
+ @dataclass
+ class Pair:
+     left: nn.Module
+     right: nn.Module
+
+ class Scales(nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.pair = Pair(nn.Linear(4, 3), nn.Linear(4, 3))
++        self.pair_modules = nn.ModuleList([self.pair.left, self.pair.right])
+         self.last = nn.Linear(3, 3)
+
+     def forward(self, x):
+         return self.last(self.pair.left(x) - self.pair.right(x))
+
+ model = Scales()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for x, y in data:
+     optimizer.zero_grad()
+     F.cross_entropy(model(x), y).backward()
+     optimizer.step()
+"""
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_fix_writes_what_stands_beside_the_program(name: str, tmp_path: pathlib.Path) -> None:

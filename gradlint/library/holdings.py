@@ -208,17 +208,31 @@ def _is_trained(m: Machine, node: Value) -> bool:
 def _kind(container: Abstract) -> str:
     """What replaces a container: a list, a dict by text; "" where nothing does, "records" where it has some.
 
-    A tensor is replaced by a parameter.
+    A tensor is replaced by a parameter. What is found by other keys than texts, or by the fields of a record, can be
+    held by a list beside it: "modules by key", "parameters by field: mean scale".
     """
     if isinstance(container, Tensor):
         return "tensor"
     if isinstance(container, Mapping):
         if any(map(_is_record, container.items.values())):
             return "records"
-        return "dict" if container.items and all(isinstance(key, str) for key in container.items) else ""
+        if container.items and all(isinstance(key, str) for key in container.items):
+            return "dict"
+        return _held_beside(container.items.values(), "key")
+    if isinstance(container, Instance | Object) and _is_record(container):
+        return _held_beside(container.attrs.values(), f"field: {' '.join(container.attrs)}")
     if not isinstance(container, Sequence):
         return ""
     return "records" if any(map(_is_record, container.items)) else "list"
+
+
+def _held_beside(held: Iterable[Abstract], by: str) -> str:
+    """What all that a container holds is, which a list can hold beside it."""
+    found = {
+        "modules" if is_module(each) else "parameters" if isinstance(each, Tensor) and each.node.parameter else ""
+        for each in held
+    }
+    return f"{found.pop()} by {by}" if len(found) == 1 and "" not in found else ""
 
 
 def loaded(m: Machine, parameter: Tensor, source: Tensor, call: Call) -> None:

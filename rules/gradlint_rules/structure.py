@@ -56,8 +56,25 @@ def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
         raise NoFixError("no assignment")
     target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    held, _, by = finding.hints.get("kind", "").partition(" by ")
+    if by:
+        return _held_beside(statement, target, held, by, source)
     kind = "Parameter" if _holds_parameters(source.text(target), statement, source) else "Module"
     return tuple(_registered(statement.value, kind, source, finding.hints.get("kind")))
+
+
+def _held_beside(statement: ast.stmt, target: ast.expr, held: str, by: str, source: FixSource) -> tuple[Edit, ...]:
+    """A list that the module knows of beside a dict by other keys than texts, or beside a record."""
+    if not isinstance(target, ast.Attribute):
+        raise NoFixError("no attribute")
+    beside = f"{source.text(target)}_{held}"
+    if any(isinstance(each, ast.Attribute) and source.text(each) == beside for each in ast.walk(source.tree)):
+        raise NoFixError("the name is taken")
+    name, imports = source.reference(f"torch.nn.{held[:-1].capitalize()}List")
+    text = source.text(target)
+    fields = ", ".join(f"{text}.{field}" for field in by.partition(": ")[2].split())
+    items = f"[{fields}]" if fields else f"{text}.values()"
+    return (*source.after(statement, f"{beside} = {name}({items})"), *imports)
 
 
 def _registered(value: ast.expr, kind: str, source: FixSource, container: str | None) -> Iterator[Edit]:
