@@ -2176,6 +2176,39 @@ PROGRAMS["GL514 in a record"] = """\
      optimizer.step()
 """
 
+PROGRAMS["GL103 by a call"] = """\
+ for x, y in data:
+-    h = 2 * x; torch.set_grad_enabled(False); loss = F.cross_entropy(model(h), y)
+-    torch.set_grad_enabled(True)  # on again
++    h = 2 * x; loss = F.cross_entropy(model(h), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 by a name"] = """\
+ quiet = torch.no_grad()
+ for x, y in data:
+-    with quiet:
+-        # what is to be learned
+-        loss = F.cross_entropy(model(x), y)
++    # what is to be learned
++    loss = F.cross_entropy(model(x), y)
++    with quiet:
+         print(loss.item())
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL103 a context whose name is used"] = """\
+ for x, y in data:
+     with torch.no_grad() as mode:
+         loss = F.cross_entropy(model(x), y)
+     print(mode)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_fix_writes_what_stands_beside_the_program(name: str, tmp_path: pathlib.Path) -> None:

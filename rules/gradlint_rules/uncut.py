@@ -22,6 +22,7 @@ _STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
 _TO_WHOLE = {"long", "int", "short", "char", "byte", "bool", "to", "type"}
 _TO_FLOAT = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}
 _LAZY = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.IfExp, ast.BoolOp)
+_SETS_MODE = "torch.set_grad_enabled"
 _OFF = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 
 
@@ -317,11 +318,51 @@ def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -
                 break
             case ast.With(items=items) if any(item.context_expr is node for item in items):
                 return _unwrapped(outer, node, set(lines), source)
+            case ast.Expr(value=value) if value is node and source.called(_called(node)) == _SETS_MODE:
+                return _left_on(outer, source)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is node:
+                return _without_named(name, set(lines), source)
     raise NoFixError("neither a decorator nor a `with`")
+
+
+def _called(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
+
+
+def _left_on(statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    """Takes away `torch.set_grad_enabled(False)`, and what switches grad mode on again in the same block."""
+    block = source.block(statement)
+    gone = [statement]
+    for each in block[block.index(statement) + 1 :]:
+        match each:
+            case ast.Expr(value=ast.Call(func=func, args=[ast.Constant(value=True)])):
+                if source.called(func) == _SETS_MODE:
+                    gone.append(each)
+                    break
+    return tuple(edit for each in gone for edit in source.remove(each))
+
+
+def _without_named(name: str, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
+    """Takes what computes the loss out of the one `with` that enters a context by its name."""
+    found = [
+        (node, item.context_expr)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+        if isinstance(item.context_expr, ast.Name) and item.context_expr.id == name
+        if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
+    ]
+    if len(found) != 1:
+        raise NoFixError("where it is entered is not in view")
+    ((compound, context),) = found
+    return source.unwrap(compound, context, _meant(compound.body, lines, is_off=True))
 
 
 def _unwrapped(compound: ast.With, context: ast.expr, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
     """Takes what computes the loss out of a `with`; where that wraps a function, maybe the decorator that does so."""
+    entered = {name for item in compound.items if item.context_expr is context for name in _bound_by(item)}
+    if any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in entered for n in ast.walk(source.tree)):
+        raise NoFixError("what it is entered as is used")
     yielding = [each for each in compound.body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Yield)]
     if yielding:
         return source.unwrap(compound, context, yielding)
@@ -343,6 +384,10 @@ def _unwrapped(compound: ast.With, context: ast.expr, lines: set[int], source: F
     if len(meant) != 1:
         raise NoFixError("what the wrapper is used on is not in view")
     return source.remove_decorator(meant[0])
+
+
+def _bound_by(item: ast.withitem) -> set[str]:
+    return names_of(item.optional_vars, ast.Store) if item.optional_vars is not None else set()
 
 
 def _uses(name: str, source: FixSource) -> int:
