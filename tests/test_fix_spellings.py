@@ -1002,6 +1002,7 @@ PROGRAMS["GL514 a dict by numbers"] = """\
          super().__init__()
          self.first = nn.Linear(4, 3)
          self.heads = {1: nn.Linear(3, 3), 2: nn.Linear(3, 3)}
++        self.heads_modules = nn.ModuleList(self.heads.values())
 
      def forward(self, x):
          return sum(head(self.first(x)) for head in self.heads.values())

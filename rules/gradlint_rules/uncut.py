@@ -318,15 +318,12 @@ def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -
                 break
             case ast.With(items=items) if any(item.context_expr is node for item in items):
                 return _unwrapped(outer, node, set(lines), source)
-            case ast.Expr(value=value) if value is node and source.called(_called(node)) == _SETS_MODE:
-                return _left_on(outer, source)
+            case ast.Expr(value=ast.Call(func=func, args=[ast.Constant(value=False)]) as call) if call is node:
+                if source.called(func) == _SETS_MODE:
+                    return _left_on(outer, source)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is node:
                 return _without_named(name, set(lines), source)
     raise NoFixError("neither a decorator nor a `with`")
-
-
-def _called(node: ast.expr) -> ast.expr:
-    return node.func if isinstance(node, ast.Call) else node
 
 
 def _left_on(statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
