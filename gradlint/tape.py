@@ -379,6 +379,7 @@ class Clip(Event):
     parameters: tuple[Value, ...] = ()
     reads_only: bool = False
     exhausted: bool = False
+    by_library: bool = False  # a run has shown that code of a library reads them, and not the program's
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

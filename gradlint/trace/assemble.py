@@ -22,6 +22,7 @@ from gradlint.trace.session import Session, Stepper
 
 NOWHERE = Span("<unknown>", 1, 1, 1, 1)
 _SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "enable_grad")
+_ZERO_GRADIENT = "zero-gradient"
 _BUSY = frozenset({"backward", "step"})
 _Rounds = tuple[tuple[int, int], ...]  # loops with their rounds, outermost first
 _DTYPES = {
@@ -448,7 +449,8 @@ class Assembler:
         )
 
     def _on_read(self, note: Note) -> Iterator[tape.Event]:
-        yield tape.Clip(at=NOWHERE, parameters=tuple(self.value(op) for op in note.facts["ops"]), reads_only=True)
+        read = tuple(self.value(op) for op in note.facts["ops"])
+        yield tape.Clip(at=NOWHERE, parameters=read, reads_only=True, by_library=not note.facts["own"])
 
     def _on_step(self, note: Note) -> Iterator[tape.Event]:
         optimizer = self.optimizer(note.facts["stepper"])
@@ -693,16 +695,19 @@ def joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
 def _fill_unseen(session: Session) -> None:
     """A loss of a step that was only watched reaches what had a gradient at the step after it, not set by hand.
 
-    Where no step comes any more, it reaches what one of the same place reached before.
+    Where no step comes any more, it reaches what one of the same place reached before. What that reached by a gradient
+    of zero alone has one here, too, and is not reached.
     """
     pending: list[tuple[Note, Op]] = []
     reached: dict[tuple[object, ...], tuple[Op, ...]] = {}
+    in_vain: dict[tuple[object, ...], set[Held]] = {}
     for note in session.notes:
         if note.kind == "backward":
             graph = _graph(note.facts["ops"])
             trained = tuple(op for op in graph if op.kind in (tape.Kind.PARAMETER, tape.Kind.LEAF))
             if trained:
                 reached[_line(note)] = trained
+                in_vain[_line(note)] = _reached_in_vain(note.facts["ops"], graph)
             else:
                 pending += [(note, op) for op in graph if op.kind is tape.Kind.UNKNOWN and not op.inputs]
         elif note.kind == "step" and pending and _was_taken(note):
@@ -710,23 +715,32 @@ def _fill_unseen(session: Session) -> None:
             held = [each for index, each in enumerate(note.facts["held"]) if index not in starved]
             found = tuple(session.leaf(each) for each in held if each not in session.given)
             for sink, op in pending if found or not held else ():
-                _fill(op, found)
-                reached[_line(sink)] = found
+                vain = in_vain.get(_line(sink), ())
+                _fill(op, tuple(each for each in found if each.held not in vain) or found)
+                reached[_line(sink)] = op.inputs
             pending = []
     for sink, op in pending:
         if _line(sink) in reached:
             _fill(op, reached[_line(sink)])
 
 
+def _reached_in_vain(losses: Iterable[Op], graph: Iterable[Op]) -> set[Held]:
+    """The parameters that a backward reaches only through what has a gradient of zero."""
+    live = {id(op) for op in _graph(losses, stops=_ZERO_GRADIENT)}
+    return {op.held for op in graph if op.held is not None and id(op) not in live}
+
+
 def _fill(op: Op, reached: tuple[Op, ...]) -> None:
     op.kind, op.inputs, op.flags = tape.Kind.OPERATION, reached, op.flags | {"unseen"}
 
 
-def _graph(losses: Iterable[Op]) -> list[Op]:
-    """What a backward of these losses runs through, as far as it was seen."""
+def _graph(losses: Iterable[Op], stops: str = "") -> list[Op]:
+    """What a backward of these losses runs through, as far as it was seen; not beyond what is flagged `stops`."""
     found = [op for op in losses if op.requires_grad]
     seen = set(map(id, found))
     for op in found:
+        if stops in op.flags:
+            continue
         new = [source for source in op.inputs if source.requires_grad and id(source) not in seen]
         seen.update(map(id, new))
         found += new

@@ -21,7 +21,7 @@ import torch
 
 from gradlint.tape import Kind
 from gradlint.trace.counting import counted
-from gradlint.trace.frames import Frame, Place, here, is_users, nearest
+from gradlint.trace.frames import Frame, Place, here, is_direct, is_users, nearest
 from gradlint.trace.memory import Memory
 from gradlint.trace.movement import Movement
 from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
@@ -444,11 +444,11 @@ class Session:
 
     def gradient_read(self, op: Op, place: Place) -> None:
         """`p.grad` was read."""
-        last = self.notes[-1] if self.notes else None
-        if last is not None and last.kind == "read" and last.place == place:
+        last, own = self.notes[-1] if self.notes else None, is_direct()
+        if last is not None and last.kind == "read" and last.place == place and last.facts["own"] is own:
             last.facts["ops"].append(op)
         else:
-            self.note("read", place, ops=[op])
+            self.note("read", place, ops=[op], own=own)
 
     def stepped(self, stepper: Stepper) -> None:
         """An optimizer has stepped: time goes on, and with it how closely we look."""

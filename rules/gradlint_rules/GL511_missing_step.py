@@ -212,7 +212,7 @@ def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
 def _unfed_on(tape: Tape, followed: AbstractSet[Span]) -> Iterator[tuple[OptimizerStep, Fact]]:
     for step in tape.of(OptimizerStep):
         fed = (fact for fact, loss in losses(tape) if fact.at not in followed and _is_for(tape, fact, loss, step))
-        fact = next(fed, None) if not step.closure else None
+        fact = next(fed, None) if tape.traced or not step.closure else None
         if fact is not None:
             yield step, fact
 

@@ -67,6 +67,7 @@ from gradlint.tape import ancestors as ancestors_of
 from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
 from gradlint_rules.asked import of_tape
 from gradlint_rules.held import common_place, identities
+from gradlint_rules.numbers import unchanged
 from gradlint_rules.words import calls, owners, places, shortly, to_sink
 
 SEVERITY = Severity.WARNING
@@ -160,17 +161,28 @@ def _owned_on(tape: Tape) -> set[_Place]:
     """The parameters of a path that an optimizer holds, or whose gradient is of use otherwise."""
     values = [value for one in _optimizers(tape) for value in one.parameters]
     values += [value for one in _optimizers(tape) for _, earlier in one.earlier for value in earlier]
-    values += [value for clip in tape.of(Clip) if clip.reads_only for value in clip.parameters]
+    values += [value for clip in tape.of(Clip) if _is_use(clip) for value in clip.parameters]
     values += [fact.value for fact in tape.facts(*_OTHERWISE) if fact.value is not None]
     values += _written(tape)
     return {parameter.identity for parameter in identities(values)}
+
+
+def _is_use(clip: Clip) -> bool:
+    """Whether the program reads gradients, to do something with them: what a library does with some is seen."""
+    return clip.reads_only and not clip.by_library
 
 
 def _written(tape: Tape) -> list[Value]:
     """What the program updates itself, in place, behind the first backward."""
     first = next((sink.order for sink in tape.backwards()), None)
     writes = [event for event in tape.of(InPlace) if first is not None and event.order > first]
-    return [value for event in writes for value in ancestors_of(event.before)]
+    return [value for event in writes for value in _shown(event.before)]
+
+
+def _shown(written: Value) -> Iterator[Value]:
+    """What a value shows the memory of; not what it is computed from, as that is which a layer writes in place."""
+    yield from unchanged(written)
+    yield from (each for each in ancestors_of(written) if each.storage is written.storage is not None)
 
 
 def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Span, ...]) -> Report:
