@@ -436,8 +436,8 @@ def _key(operand: object) -> object:
 def negate(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
     """`not value`."""
     value = asked(m, value, node)
-    known = truth(m, value)
-    if known is not None:
+    known = known_truth(value)
+    if known is not None and id(value) not in m.tests:
         return FALSE if known else TRUE
     return boolean(m, ~test_of(m, value), frame.text(node))
 

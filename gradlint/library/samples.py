@@ -168,10 +168,10 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
             if written is not None:
                 return _described(m, written, at)
             return _of_tensor(m, value.node, ignored), _origin(value.node).at
-        case Tensor() if _is_joined(value.node):
-            return _common({_of_tensor(m, part, ignored) for part in value.node.inputs}), value.node.inputs[0].at
         case Tensor() if _is_ticked(value.node):
             return "mark", at
+        case Tensor() if constants := _constants(value.node):
+            return _common({_of_tensor(m, part, ignored) for part in constants}), constants[0].at
     return "read", at
 
 
@@ -196,10 +196,22 @@ def _is_ticked(node: Value) -> bool:
     return node.kind is Kind.CONSTANT and "zeros" in node.op
 
 
-def _is_joined(node: Value) -> bool:
-    """Whether it is a stack of constants: `torch.stack(masks)`."""
-    joins = node.op.rpartition(".")[2] in ("stack", "cat")
-    return joins and bool(node.inputs) and all(part.kind is Kind.CONSTANT for part in node.inputs)
+def _constants(node: Value) -> list[Value]:
+    """The constants that a tensor is put together of, nearest first; none where there is anything else in it.
+
+    masks = torch.stack([ones[:4], torch.cat([ones, zeros])])
+    """
+    found: list[Value] = []
+    pending, seen = [node], {id(node)}
+    for value in pending:
+        if value.kind is Kind.CONSTANT:
+            found.append(value)
+        elif value.inputs:
+            pending += [source for source in value.inputs if id(source) not in seen]
+            seen.update(map(id, value.inputs))
+        else:
+            return []
+    return found
 
 
 def _numbers(value: Abstract) -> Iterator[Abstract]:
