@@ -68,6 +68,8 @@ HANDED = "handed"  # what a part is given, and is no result of it: a metric, the
 DRAWN = "drawn"  # from a distribution whose samples are functions of its parameters: it is never exactly zero
 COMPUTED_ANEW = "computed-anew"  # on what each access to an attribute computes: a write into it is lost
 UNSEEN = "unseen"  # it was an operation behind this that saved it
+WRITTEN = "written"  # how a hook uses the gradient that it is given
+EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
 GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
 # facts of what torch ends the program for
 REFUSED = ("flag-refused", "unmet-input", "autograd-in-transform", "not-parameters")

@@ -18,7 +18,7 @@ LAYERS = (
     "ignore", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session", "library/", "cache", "analyzer",
     "analysis", "suppress", "annotate", "baseline", "checker", "importers", "since", "merge", "fix/", "codemods/",
-    "trace/", "api", "callbacks", "lsp/", "pytest_plugin", "cli", "__main__",
+    "trace/", "api", "callbacks", "lsp/", "pytest_plugin", "agents", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "owners", "tape", "paths", "finding", "rule", "rules/"},

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _KEYS = frozenset(["id", "isinstance", "hash", "print", "len"])  # functions that take it for no tensor
 _DISTRIBUTED = "torch.distributed."
-WRITTEN, READ = "written", "read"
+READ = "read"
 Mistake = tuple[ast.expr | ast.stmt, str]  # where a hook takes its argument for the gradient, and what it does with it
 
 
@@ -89,7 +89,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
     """Where a use takes the parameter for a gradient; nowhere, where it asks what it is like; None of any other use."""
     above = parents.get(id(use))
     if isinstance(above, ast.AugAssign) and above.target is use:
-        return [(above, WRITTEN)]  # g *= 0.5
+        return [(above, tape.WRITTEN)]  # g *= 0.5
     if not isinstance(use.ctx, ast.Load):
         return None
     value: ast.AST = use
@@ -104,14 +104,14 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
                 value = outer
             case ast.Call(func=called) if called is value:
                 if isinstance(called, ast.Attribute) and called.attr.endswith("_"):
-                    return [(outer, WRITTEN)]
+                    return [(outer, tape.WRITTEN)]
                 value = outer
             case ast.Call(func=ast.Name(id=name)) if name in _KEYS:
                 return []
             case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith("_") and _is_gradient(owner):
                 return [(outer, READ)]
             case ast.Call(func=called) if f"{_DISTRIBUTED}{effects.last(called)}" in FUNCTIONS:
-                return [(outer, WRITTEN)]
+                return [(outer, tape.WRITTEN)]
             case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if lookup(name) is not None:
                 value = outer
             case ast.BinOp() | ast.UnaryOp():

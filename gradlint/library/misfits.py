@@ -33,7 +33,6 @@ from gradlint.library.modules import is_module
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-EVERY = "*"  # all items of a list, which are of one sort
 Path = tuple[str, ...]  # to an item: indices, each with the number of items, and keys of groups
 _PARAMETERS = "torch.nn.ParameterList"  # whose items are parameters
 
@@ -72,7 +71,7 @@ def _misfits(m: Machine, given: Abstract, path: Path, *, groups: bool) -> Iterat
         ]
         sorts = {words if len(place) == len(path) + 1 else "" for inner in found for words, place in inner}
         if len(sorts) == 1 and "" not in sorts and all(found):
-            yield sorts.pop(), (*path, EVERY)
+            yield sorts.pop(), (*path, tape.EVERY)
         else:
             yield from itertools.chain(*found)
 

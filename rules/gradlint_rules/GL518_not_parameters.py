@@ -55,10 +55,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Edit, Finding, Fix, Severity, Span
-from gradlint.library.misfits import EVERY
 from gradlint.paths import Paths
 from gradlint.rule import Edits, FixSource, NoFixError, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import EVERY, Fact, Tape
 from gradlint_rules.order import unused
 from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import calls, places

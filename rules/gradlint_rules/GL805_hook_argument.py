@@ -71,10 +71,9 @@ import ast
 from collections.abc import Iterator
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
-from gradlint.library.hooks import WRITTEN
 from gradlint.paths import Paths
 from gradlint.rule import Edits, FixSource, NoFixError, Report
-from gradlint.tape import Fact, Tape
+from gradlint.tape import WRITTEN, Fact, Tape
 from gradlint_rules.order import unused
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
