@@ -242,6 +242,7 @@ def rsample(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "requires_grad_")
 def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
+    """A leaf is made of what is data; something unknown that was frozen is trained again."""
     refuse_in_transform(m, "requires_grad_", call)
     wanted = call.constant(0, "requires_grad", True)
     if unknown.data or (unknown.symbol in m.nodes and not m.nodes[unknown.symbol].requires_grad):
@@ -342,7 +343,10 @@ def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     made = m.nodes.get(symbol)
     is_computed = (made is not None and made.op != "call") or symbol in m.tensors
     is_tensor = unknown.data or unknown.type == "tensor" or is_computed
-    if not is_tensor and conditions.truth(m, call.args[0]) is False:
+    wanted = conditions.truth(m, call.args[0])
+    if wanted:
+        requires_grad_(m, unknown, Call("requires_grad_", [], {}, call.node, call.frame))
+    elif wanted is False and not is_tensor:
         whole = [symbol.source] if symbol.key == (_CHILD,) and symbol.source is not None else []
         for each in (symbol, *whole):
             holdings.in_vain(m, tensors.leaf(m, each, call.node, call.frame), "module", call)
