@@ -17,7 +17,7 @@ from gradlint.cache import Cache, digest, digest_of_text, reaching
 from gradlint.config import Settings
 from gradlint.coverage import Coverage
 from gradlint.dataclass import dataclass
-from gradlint.finding import Edit, Finding, Fix, Related, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.fingerprint import fingerprints
 from gradlint.interpret.gaps import Gap
 from gradlint.parallel import Shard
@@ -181,6 +181,12 @@ class Checked:
         names = fingerprints(found, self.texts.quoted, settings.root)
         known = {*self.before, *(baseline.read(settings.baseline) if settings.baseline else ())}
         return tuple(found[told] for told in baseline.without(tuple(found), names, known))
+
+    def shown(self, settings: Settings) -> tuple[Finding, ...]:
+        """Those that are wanted, but for what people are told only where they select it."""
+        known, noted = rules(), {each.code for each in self.findings if each.severity is Severity.NOTE}
+        hidden = {code for code in noted & known.keys() if known[code].is_quiet and not settings.asks_for(code)}
+        return tuple(finding for finding in self.wanted(settings) if finding.code not in hidden)
 
     def outcome(
         self,

@@ -13,7 +13,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -396,7 +396,7 @@ def clean(cache_dir: pathlib.Path | None) -> None:
 
 def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> Outcome:
     """What is to be reported, with fixes where the format shows them."""
-    found = None
+    found: Iterable[Finding] = checked.shown(settings)
     if checked.findings and shows_fixes(settings.output_format):
         from gradlint.fix.offers import offered
 

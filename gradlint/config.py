@@ -102,6 +102,11 @@ class Settings:
         selectors = (each for place in self.selections for each in (*(place.select or ()), *place.extend))
         return any(each != EVERY and code.startswith(each) for each in selectors)
 
+    def asks_for(self, code: str) -> bool:
+        """Whether a selection has the rule `code`, by its code, its beginning or `ALL`; none is made by default."""
+        places = ((*(place.select or ()), *place.extend) for place in self.selections)
+        return any(_fits(selector, code) for selectors in places for selector in selectors)
+
     def selects(self, code: str) -> bool:
         """Whether the rule `code` is on; the command line, which comes last, outweighs the file."""
         verdicts = (selection.verdict(code) for selection in reversed(self.selections))

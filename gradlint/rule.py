@@ -231,6 +231,11 @@ class Rule:
         return getattr(self.module, "AT_RUN_TIME", False)
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether people are told what it finds only where they select it; formats for programs always have it."""
+        return getattr(self.module, "QUIET", False)
+
+    @property
     def raises(self) -> str:
         """What torch says in the error that it is about, if it is about one."""
         return str(getattr(self.module, "RAISES", ""))

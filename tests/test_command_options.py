@@ -40,6 +40,18 @@ def test_the_files_that_would_be_checked_are_listed(folder: pathlib.Path, run: R
     assert (ran.code, ran.out, ran.err) == (0, "train.py\n", "")
 
 
+def test_notes_of_what_autograd_handles_are_shown_where_they_are_selected(folder: pathlib.Path, run: Run) -> None:
+    (folder / "train.py").write_text(
+        "import torch\n\ny = torch.nn.Linear(2, 1)(torch.randn(3, 2))\ny += 1\ny.mean().backward()\n"
+    )
+    assert "GL205" not in run("check", "train.py").out
+    assert "GL205" in run("check", "train.py", "--select", "ALL").out
+    assert "GL205" in run("check", "train.py", "--extend-select", "GL2").out
+    assert "GL205" in run("check", "train.py", "--output-format", "json").out
+    (folder / "gradlint.toml").write_text("select = ['ALL']\n")
+    assert "GL205" in run("check", "train.py").out
+
+
 def test_the_settings_that_are_shown_bring_themselves_about(folder: pathlib.Path, run: Run) -> None:
     (folder / "pyproject.toml").write_text(
         "[tool.gradlint]\nselect = ['GL1']\nignore = ['GL109']\nfail-on = 'never'\nbaseline = 'base.json'\n"

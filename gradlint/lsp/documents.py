@@ -80,7 +80,8 @@ def examine(path: str, version: int | None, texts: Mapping[str, str], outweigh: 
     checked = checker.check(files, settings_for, given=given)
     settings = settings_for(pathlib.Path(path).absolute().parent)
     # What a comment suppresses may be found from a file that is not open: whether it is unused, `gradlint check` knows.
-    found = [each for each in checked.outcome(settings).findings if each.code != checker.UNUSED_SUPPRESSION]
+    shown = checked.outcome(settings, findings=checked.shown(settings)).findings
+    found = [each for each in shown if each.code != checker.UNUSED_SUPPRESSION]
     parsed = Files(checked.texts.text)
     if found:
         parsed.file(path)  # here, so that who looks at a place need not wait for it

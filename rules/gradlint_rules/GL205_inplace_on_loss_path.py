@@ -8,7 +8,8 @@ Notes each modification in place of a tensor that a loss is computed from, where
 ## Why it matters
 Nothing is wrong: the gradient is right, and memory is saved. But it is right only as long as no operation before it
 saves its result: put a ReLU in place of the Linear, and the same line raises (`inplace-saved-tensor`, GL201). A
-`note`, for those who look for such lines.
+`note`, for those who look for such lines: texts and editors show it only where it is selected, `--select GL205` or
+`select = ["ALL"]`; JSON and SARIF always have it.
 
 ## Example
 ```python
@@ -68,6 +69,7 @@ from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import bare, quoted
 
 SEVERITY = Severity.NOTE
+QUIET = True
 _REFUSED = {"chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit", "unbind"}
 _REFUSED |= {"expand", "expand_as", "broadcast_to", "broadcast_tensors"}  # one of several views, or elements that share
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
