@@ -48,7 +48,7 @@ def test_notes_of_what_autograd_handles_are_shown_where_they_are_selected(folder
     assert "GL205" in run("check", "train.py", "--select", "ALL").out
     assert "GL205" in run("check", "train.py", "--extend-select", "GL2").out
     assert "GL205" in run("check", "train.py", "--output-format", "json").out
-    (folder / "gradlint.toml").write_text("select = ['ALL']\n")
+    (folder / "pyproject.toml").write_text("[tool.gradlint]\nselect = ['ALL']\n")
     assert "GL205" in run("check", "train.py").out
 
 
