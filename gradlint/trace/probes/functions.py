@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -73,14 +74,29 @@ def _applied(
 
 
 def _await_gradients(session: Session, cls: Any, args: tuple[Any, ...], made: Op, node: Any) -> None:
-    """Looks, in the backward, which inputs of a function get a gradient."""
-    inputs = [(index, session.memory.of(each, ())) for index, each in enumerate(args) if isinstance(each, torch.Tensor)]
+    """Looks, in the backward, which inputs of a function get a gradient, or have one written by hand."""
+    given = [(index, each) for index, each in enumerate(args) if isinstance(each, torch.Tensor)]
+    inputs = [(index, session.memory.of(each, ())) for index, each in given]
+    held = [weakref.ref(each) for _, each in given]
+    before: list[object] = []
+
+    def begin(_: object) -> None:
+        before[:] = map(_gradient_of, held)
 
     def see(gradients: tuple[Any, ...], _: object) -> None:
-        session.guarded(_came_back, session, cls, made, inputs, gradients)
+        if before == [*map(_gradient_of, held)]:  # none was written by hand
+            session.guarded(_came_back, session, cls, made, inputs, gradients)
 
     if getattr(node, "_forward_cls", None) is cls:
+        node.register_prehook(begin)
         node.register_hook(see)
+
+
+def _gradient_of(held: weakref.ref[torch.Tensor]) -> tuple[int, int] | None:
+    """Which gradient a leaf has, and how often that was written; None without one."""
+    leaf = held()
+    found = leaf.grad if leaf is not None and leaf.is_leaf else None
+    return None if found is None else (id(found), found._version)
 
 
 def _came_back(
