@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { codeOf, command, rules, traceWords, type Place } from "../src/command";
 
 const place = (given: Partial<Place>, ...there: string[]): Place => ({
-  folder: "/work",
+  folder: "/project",
   setting: "",
   interpreter: undefined,
   windows: false,
@@ -13,14 +13,14 @@ const place = (given: Partial<Place>, ...there: string[]): Place => ({
 });
 
 test("the command is that of the setting, from the folder that is open", () => {
-  assert.equal(command(place({ setting: "env/bin/gradlint" })), "/work/env/bin/gradlint");
+  assert.equal(command(place({ setting: "env/bin/gradlint" })), "/project/env/bin/gradlint");
   assert.equal(command(place({ setting: "/opt/gradlint" })), "/opt/gradlint");
   assert.equal(command(place({ setting: "gradlint-next" })), "gradlint-next");
 });
 
 test("without one it is that of the folder's environment, or beside the interpreter, or of the PATH", () => {
-  const there = ["/work/venv/bin/gradlint", "/conda/bin/gradlint"];
-  assert.equal(command(place({ interpreter: "/conda/bin/python" }, ...there)), "/work/venv/bin/gradlint");
+  const there = ["/project/venv/bin/gradlint", "/conda/bin/gradlint"];
+  assert.equal(command(place({ interpreter: "/conda/bin/python" }, ...there)), "/project/venv/bin/gradlint");
   assert.equal(command(place({ interpreter: "/conda/bin/python", folder: "/other" }, ...there)), "/conda/bin/gradlint");
   assert.equal(command(place({ folder: undefined })), "gradlint");
 });
