@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
@@ -99,13 +99,15 @@ class Settings:
 
     def names(self, code: str) -> bool:
         """Whether a selection speaks of the rule `code`, or of some rules that it is one of."""
-        selectors = (each for place in self.selections for each in (*(place.select or ()), *place.extend))
-        return any(each != EVERY and code.startswith(each) for each in selectors)
+        return any(each != EVERY and _fits(each, code) for each in self._selectors)
 
     def asks_for(self, code: str) -> bool:
         """Whether a selection has the rule `code`, by its code, its beginning or `ALL`; none is made by default."""
-        places = ((*(place.select or ()), *place.extend) for place in self.selections)
-        return any(_fits(selector, code) for selectors in places for selector in selectors)
+        return any(_fits(each, code) for each in self._selectors)
+
+    @property
+    def _selectors(self) -> Iterator[str]:
+        return (each for place in self.selections for each in (*(place.select or ()), *place.extend))
 
     def selects(self, code: str) -> bool:
         """Whether the rule `code` is on; the command line, which comes last, outweighs the file."""

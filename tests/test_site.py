@@ -115,7 +115,7 @@ def test_the_playground_finds_what_check_finds(monkeypatch: pytest.MonkeyPatch) 
     text = "for x in torch.randn(9, 3):\n    model(x).mean().backward()\n    optimizer.step()\n"
     top = "import torch\nmodel = torch.nn.Linear(3, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
     found = json.loads(check(top + text))
-    assert [(each["code"], each["line"]) for each in found["findings"]] == [("GL501", 5)]
+    assert [(each["code"], each["location"]["row"]) for each in found["findings"]] == [("GL501", 5)]
     assert found["mended"] == top + text.replace(":\n", ":\n    optimizer.zero_grad()\n")
     assert json.loads(check(found["mended"])) == {"findings": [], "mended": None, "error": None, "fixes": True}
     assert [each["code"] for each in json.loads(check("x = (\n"))["findings"]] == ["GL001"]

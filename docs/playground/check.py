@@ -26,7 +26,7 @@ from gradlint.finding import Finding
 from gradlint.fix.attach import Files
 from gradlint.fix.offers import Trials, offered
 from gradlint.fix.trial import changed
-from gradlint.report._object import not_reached
+from gradlint.report._object import as_object, not_reached
 
 FILE = pathlib.Path("train.py")
 
@@ -37,12 +37,15 @@ def check(text: str) -> str:
     try:
         checked = checker.check([FILE], settings_for, given={FILE: text.encode("utf-8", "replace")}, jobs=1)
         settings = settings_for(pathlib.Path.cwd())
-        found = offered(checked, settings) if FIXES else checked.wanted(settings)
+        found = checked.shown(settings)
+        if FIXES:
+            shown = {each.code for each in found}
+            found = tuple(each for each in offered(checked, settings) if each.code in shown)
         outcome = checked.outcome(settings, findings=found)
         mended = _mended(checked, [each for each in found if each.fix is not None])
     except UserError as error:
         return json.dumps({"findings": [], "mended": None, "error": str(error), "fixes": FIXES})
-    findings = [_told(each) for each in (*outcome.findings, *not_reached(outcome))]
+    findings = [as_object(each) for each in (*outcome.findings, *not_reached(outcome))]
     return json.dumps({"findings": findings, "mended": mended, "error": None, "fixes": FIXES})
 
 
@@ -52,19 +55,3 @@ def _mended(checked: checker.Checked, found: list[Finding]) -> str | None:
     given = {pathlib.Path(path): content for path, content in checked.texts.given.items()}
     after = changed(checked, given, together, files).contents[FILE]
     return None if after == given[FILE] else after.decode()
-
-
-def _told(finding: Finding) -> dict[str, object]:
-    at = finding.at
-    return {
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.label,
-        "message": finding.message,
-        "help": finding.help,
-        "fix": finding.fix.message if finding.fix else None,
-        "line": at.line,
-        "column": at.column,
-        "endLine": at.end_line,
-        "endColumn": at.end_column,
-    }

@@ -45,7 +45,7 @@ function item(finding) {
   row.className = finding.severity;
   const line = document.createElement("button");
   line.type = "button";
-  line.textContent = `line ${finding.line}`;
+  line.textContent = `line ${finding.location.row}`;
   line.onclick = () => select(finding);
   const rule = document.createElement("a");
   rule.href = new URL(`../rules/${finding.name}/`, here);
@@ -53,29 +53,29 @@ function item(finding) {
   const message = document.createElement("p");
   message.textContent = finding.message;
   const help = document.createElement("p");
-  help.textContent = [finding.help, finding.fix && `Fix: ${finding.fix}.`].filter(Boolean).join(" ");
+  help.textContent = [finding.help, finding.fix && `Fix: ${finding.fix.message}.`].filter(Boolean).join(" ");
   row.append(`${finding.severity}, `, line, ": ", rule, message, help);
   return row;
 }
 
 function select(finding) {
-  const start = offset(finding.line, finding.column);
+  const start = offset(finding.location);
   program.focus();
-  program.setSelectionRange(start, offset(finding.endLine, finding.endColumn));
+  program.setSelectionRange(start, offset(finding.end_location));
 }
 
 /** Where a place stands in the text; columns are counted in characters, as Python counts them. */
-function offset(line, column) {
+function offset({ row, column }) {
   const lines = program.value.split("\n");
-  const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
-  return before + [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length;
+  const before = lines.slice(0, row - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  return before + [...(lines[row - 1] ?? "")].slice(0, column - 1).join("").length;
 }
 
 /** The numbers of the lines; those with a finding stand out. */
 function number(findings = []) {
   const worst = new Map();
   for (const finding of [...findings].reverse()) {
-    worst.set(finding.line, finding.severity);
+    worst.set(finding.location.row, finding.severity);
   }
   const rows = program.value.split("\n").map((_, index) => {
     const row = document.createElement("span");

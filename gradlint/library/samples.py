@@ -200,15 +200,20 @@ def _constants(node: Value) -> list[Value]:
     """The constants that a tensor is put together of, nearest first; none where there is anything else in it.
 
     masks = torch.stack([ones[:4], torch.cat([ones, zeros])])
+
+    What is picked from a table of several numbers is read there: `classes[name]`.
     """
     found: list[Value] = []
-    pending, seen = [node], {id(node)}
-    for value in pending:
-        if value.kind is Kind.CONSTANT:
+    pending, seen = [(node, True)], set[tuple[int, bool]]()
+    for value, is_whole in pending:
+        if (id(value), is_whole) in seen:
+            continue
+        seen.add((id(value), is_whole))
+        if value.kind is Kind.CONSTANT and (is_whole or value.number is not None):
             found.append(value)
-        elif value.inputs:
-            pending += [source for source in value.inputs if id(source) not in seen]
-            seen.update(map(id, value.inputs))
+        elif value.kind is not Kind.CONSTANT and value.inputs:
+            is_joined = is_whole and value.op.rpartition(".")[2] in ("stack", "cat")
+            pending += [(source, is_joined) for source in value.inputs]
         else:
             return []
     return found
